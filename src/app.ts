@@ -37,6 +37,7 @@ import { createHandshakeSecrets, withSaveListener } from './http/handshake-secre
 import { createMailbox } from './deliveries/mailbox.ts'
 import { createNode } from './jobs/node.ts'
 import { createReadiness } from './http/readiness.ts'
+import { builtInOutboxes } from './built-in.ts'
 import { createRecovery } from './deliveries/recovery/recovery.ts'
 import { createEntry } from './http/entry.ts'
 import { createReceiver } from './http/receive.ts'
@@ -276,6 +277,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const signers = share.throttle('signers', createThrottle({ clock }))
   const recovery = createRecovery({
     generation,
+    outboxes: () => [...builtInOutboxes, ...live.ownParts().outboxes],
     store,
     rerunner,
     duty: duties.recovery,

@@ -1,6 +1,7 @@
 // The functions and types that transforms, presets, verifiers, channels and senders import. Nothing here has an effect.
 import type { ChannelDefinition, FullChannelDefinition, SimpleChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
+import type { OutboxDefinition } from './model/outbox.ts'
 import type { RunnerDefinition } from './model/runner.ts'
 import { markPlugin } from './model/plugin.ts'
 import type { Preset } from './model/preset.ts'
@@ -27,6 +28,17 @@ export type {
 export type { ChannelName, ChannelNames } from './model/action.ts'
 export type { JsonObject, JsonValue } from './base/json.ts'
 export type { MappingInput } from './model/config/mapping.ts'
+export type {
+  ApiAnswer,
+  ApiCall,
+  HookState,
+  Outbox,
+  OutboxDefinition,
+  OutboxHost,
+  OutboxPage,
+  SentAttempt,
+  SentRequest,
+} from './model/outbox.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { RunIO, Runner, RunnerDefinition, RunnerHost, RunnerParts, RunRequest, RunResult } from './model/runner.ts'
 export type { PayloadSchema } from './model/refusal.ts'
@@ -113,4 +125,9 @@ export function defineSender(sender: SenderDefinition): SenderDefinition {
 /** Declares a kind of runner: what performs the turns of an agent. */
 export function defineRunner<Options>(runner: RunnerDefinition<Options>): RunnerDefinition<Options> {
   return markPlugin(runner, 'runner')
+}
+
+/** Declares an outbox: what a sender remembers of its deliveries, behind its API. */
+export function defineOutbox<Options>(outbox: OutboxDefinition<Options>): OutboxDefinition<Options> {
+  return markPlugin(outbox, 'outbox')
 }

@@ -2,10 +2,9 @@
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
 import { steps } from '../src/jobs/steps.ts'
-import { ConfigSchema } from '../src/config/keys.ts'
+import { ConfigSchema, RecoverSchema } from '../src/config/keys.ts'
 import { Mapping } from '../src/model/config/mapping.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
-import { Recover } from '../src/model/config/recover.ts'
 import { VerifySettings } from '../src/model/config/verify.ts'
 import { toSenderRows } from './readme-senders.ts'
 
@@ -26,7 +25,7 @@ export const tablePages: Readonly<Record<string, string>> = {
   'config keys': 'src/config/README.md',
   'mapping keys': 'src/pipeline/README.md',
   'verify keys': 'src/pipeline/verifiers/README.md',
-  'recover keys': 'src/recover/README.md',
+  'recover keys': 'src/plugins/outboxes/README.md',
   senders: 'src/pipeline/verifiers/README.md',
   presets: 'presets/README.md',
   problems: 'src/config/README.md',
@@ -64,7 +63,7 @@ function toKeyTable(schema: Schema, isShown: (path: string) => boolean): string 
 
 /** The keys of each sender, and first those that all senders have. */
 function toRecoverTable(): string {
-  const sections = (toSchema(Recover).oneOf ?? []).map((section) => ({
+  const sections = (toSchema(RecoverSchema).oneOf ?? []).map((section) => ({
     sender: section.properties?.['sender']?.const,
     rows: toRows(section, ''),
   }))

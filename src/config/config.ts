@@ -13,6 +13,7 @@ import { type Env, parseEnv, pickEnv, substituteEnv } from './env.ts'
 import { toConfigIssues } from './issues.ts'
 import { parseJsonc, locateKey } from './jsonc.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
+import { findRecoverIssues } from './recover-issues.ts'
 import { findWorkspaceIssues } from './workspaces.ts'
 
 export type LoadedConfig = {
@@ -103,7 +104,7 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
   const data = unset.reduce((rest, issue) => removeKey(rest, issue.path), substituted.value)
   const result = chooseSchema(data).safeParse(data)
   if (result.success && unset.length === 0) {
-    const issues = findConfigIssues(result.data)
+    const issues = [...findConfigIssues(result.data), ...findRecoverIssues(result.data)]
     const passedOn = pickEnv(result.data.hooks.transforms.env, env)
     noteOutsideValues(result.data, { substituted: substituted.values, passedOn })
     return issues.length === 0
@@ -135,7 +136,7 @@ function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): Confi
         issues.some(
           (issue) => isSamePath(issue.path, path) || (missingPath !== undefined && isWithin(issue.path, missingPath)),
         )
-      return findConfigIssues(result.data).filter((found) => !isReported(found))
+      return [...findConfigIssues(result.data), ...findRecoverIssues(result.data)].filter((found) => !isReported(found))
     }
     const left = rest
     paths = result.error.issues.flatMap((issue) => toConfigIssues(issue, left)).map((issue) => issue.path.slice(0, -1))

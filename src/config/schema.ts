@@ -1,15 +1,18 @@
 // The JSON Schema of the configuration, for editors and for suggestions in error messages.
 import { z } from 'zod'
 import { channelMark, ownChannel } from '../model/action.ts'
-import { builtInChannels, ConfigSchema } from './keys.ts'
+import { recoverMark } from '../model/config/recover.ts'
+import { builtInChannels, ConfigSchema, RecoverSchema } from './keys.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
 const channelNames = ['last', ...builtInChannels.map(({ name }) => name)]
 
 /** The JSON Schema (draft-7) of `hookloom.jsonc`. */
-function buildConfigSchema(): Schema {
-  return z.toJSONSchema(ConfigSchema, {
+const buildConfigSchema = (): Schema => toJsonSchema(ConfigSchema)
+
+function toJsonSchema(type: z.ZodType): Schema {
+  return z.toJSONSchema(type, {
     io: 'input',
     target: 'draft-7',
     override: ({ jsonSchema }) => {
@@ -17,6 +20,12 @@ function buildConfigSchema(): Schema {
       if (channelMark in jsonSchema) {
         delete jsonSchema[channelMark]
         jsonSchema.anyOf = [{ enum: channelNames }, { pattern: ownChannel.source }]
+      }
+      if (recoverMark in jsonSchema) {
+        const { description } = jsonSchema
+        for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
+        const { $schema: _, ...recover } = toJsonSchema(RecoverSchema)
+        Object.assign(jsonSchema, { description, ...recover })
       }
       // zod adds the integer limits of JavaScript, which are not limits of the key
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum

@@ -2,7 +2,7 @@
 import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../model/channel.ts'
 import { type ChannelsConfig, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
-import type { OwnParts } from '../model/plugin.ts'
+import { noOwnParts, type OwnParts } from '../model/plugin.ts'
 import type { OwnRunner, Runner, RunnerHost } from '../model/runner.ts'
 import { channels as builtInChannels } from '../plugins/channels/index.ts'
 import { createOwnChannel } from '../plugins/channels/shared/own.ts'
@@ -23,8 +23,6 @@ export type RunnerAndChannelParts = {
   /** The environment variables that commands may get. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
-
-const noOwnParts: OwnParts = { channels: [], runners: [] }
 
 /** Returns the same object for the same configuration and channels in code. */
 export function createRunnersAndChannels(

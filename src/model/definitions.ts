@@ -56,6 +56,14 @@ const RunnerShape = z.looseObject({
   create: aFunction,
 })
 
+const OutboxShape = z.looseObject({
+  name: plainName,
+  about: nonBlank,
+  remembers: z.boolean(),
+  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod'),
+  create: aFunction,
+})
+
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
 type ParseResult<T> =
@@ -81,6 +89,7 @@ export function safeParseChannel(value: unknown): ParseResult<SimpleChannelDefin
 const shapes: Readonly<Record<PluginKind, z.ZodType>> = {
   channel: PluginChannelShape,
   runner: RunnerShape,
+  outbox: OutboxShape,
   sender: SenderShape,
 }
 

@@ -1,5 +1,6 @@
 // The kinds of plugins. `defineChannel` and its like mark what they declare, so that one plugin can have several kinds.
 import type { FullChannelDefinition, OwnChannel, SimpleChannelDefinition } from './channel.ts'
+import type { OutboxDefinition } from './outbox.ts'
 import type { OwnRunner, RunnerDefinition } from './runner.ts'
 import type { ProblemRecord } from './problem.ts'
 import type { SenderDefinition } from './sender.ts'
@@ -8,11 +9,12 @@ import type { SenderDefinition } from './sender.ts'
 export type DefinitionByKind = {
   readonly channel: FullChannelDefinition | (SimpleChannelDefinition & { readonly name: string })
   readonly runner: RunnerDefinition
+  readonly outbox: OutboxDefinition
   readonly sender: SenderDefinition
 }
 export type PluginKind = keyof DefinitionByKind
 
-const kinds: Readonly<Record<PluginKind, true>> = { channel: true, runner: true, sender: true }
+const kinds: Readonly<Record<PluginKind, true>> = { channel: true, runner: true, outbox: true, sender: true }
 
 const kindKey = Symbol.for('hookloom.plugin')
 
@@ -47,4 +49,10 @@ export type LoadedPlugin = { readonly name: string; readonly label: string } & (
 )
 
 /** What the plugins and the modules of an integrator add to a configuration. */
-export type OwnParts = { readonly channels: readonly OwnChannel[]; readonly runners: readonly OwnRunner[] }
+export type OwnParts = {
+  readonly channels: readonly OwnChannel[]
+  readonly runners: readonly OwnRunner[]
+  readonly outboxes: readonly OutboxDefinition[]
+}
+
+export const noOwnParts: OwnParts = { channels: [], runners: [], outboxes: [] }

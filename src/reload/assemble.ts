@@ -1,6 +1,7 @@
 // Turns a configuration into the mappings of a generation, and loads the presets, verifiers and channels in code that it names. The mappings
 // of presets follow those of the operator.
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
+import { findRecoverFault } from '../config/recover-issues.ts'
 import { createDefinitions } from '../transforms/definitions.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import type { LoadedPlugin, OwnParts } from '../model/plugin.ts'
@@ -18,7 +19,7 @@ import type { SenderTable } from '../pipeline/senders.ts'
 import { builtInSenders } from '../built-in.ts'
 import { loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
-import { loadPlugins, openPluginChannels, openPluginRunners, openPluginSenders } from './plugins.ts'
+import { loadPlugins, openPluginChannels, openPluginOutboxes, openPluginRunners, openPluginSenders } from './plugins.ts'
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
@@ -66,14 +67,15 @@ export function createAssembler(dir: string): Assembler {
         pluginDefinitions,
       )
       const { plugins } = loaded
-      const own = {
-        channels: [...ofFiles.channels, ...openPluginChannels(plugins, config)],
-        runners: openPluginRunners(plugins, config),
-      }
-      checkRunnersAndChannels(config, own)
       const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
       const senders = openPluginSenders(plugins, builtInSenders)
       const mappings = buildMappings(config, packs, senders)
+      const own = {
+        channels: [...ofFiles.channels, ...openPluginChannels(plugins, config)],
+        runners: openPluginRunners(plugins, config),
+        outboxes: openPluginOutboxes(plugins, mappings),
+      }
+      checkRunnersAndChannels(config, own)
       const before = serving?.verifiers ?? []
       const { verifiers, reports } = await loadVerifiers(
         { dir, mappings, packs, plugins, senders, serving: before },
@@ -165,6 +167,8 @@ function buildPackMappings(
     if (!mapping.success)
       throw buildInvalidValueProblem(pack, describePlace(index), describeIssues(mapping.error, input, ['mappings', at]))
     const [issue] = findMappingIssues(mapping.data, config, ['hooks', 'presets', index])
+    const fault = findRecoverFault(mapping.data.recover)
+    if (fault !== undefined) throw buildInvalidValueProblem(pack, describePlace(index), [`mappings[${at}].${fault}`])
     if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
     const isUnnamed = mapping.data.id === undefined && mappings.length > 1
     return { ...mapping.data, id: mapping.data.id ?? own, ...(isUnnamed && { isUnnamed }), maxBodyBytes }

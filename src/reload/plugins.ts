@@ -4,8 +4,10 @@ import { findPluginFile } from '../transforms/definition-files.ts'
 import type { Definition, Definitions } from '../transforms/definitions.ts'
 import { describeIssues, safeParsePlugin } from '../model/definitions.ts'
 import type { z } from 'zod'
-import { builtInRunnerKinds } from '../config/keys.ts'
+import { builtInRunnerKinds, outboxNames } from '../config/keys.ts'
 import type { OwnChannel } from '../model/channel.ts'
+import type { Recover } from '../model/config/recover.ts'
+import type { OutboxDefinition } from '../model/outbox.ts'
 import type { OwnRunner } from '../model/runner.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
@@ -211,6 +213,40 @@ export function openPluginRunners(plugins: readonly LoadedPlugin[], { runners }:
     if (read instanceof Problem) return [{ kind: 'broken', name, label, problem: toProblemRecord(read) }]
     return [{ kind: 'sound', name, label, definition, options: read.options, describeThrown }]
   })
+}
+
+/**
+ * The outboxes of plugins. Throws `config-invalid` for a sender of `recover` that nothing has, for invalid options, and for an outbox with the name
+ * of a built-in one. While a plugin does not load, its senders are not asked.
+ */
+export function openPluginOutboxes(
+  plugins: readonly LoadedPlugin[],
+  mappings: readonly { readonly id: string; readonly recover?: Recover | undefined }[],
+): OutboxDefinition[] {
+  const found = listDefinitions(plugins, 'outbox')
+  const replaced = found.find(({ definition }) => outboxNames.includes(definition.name))
+  if (replaced !== undefined) {
+    const { plugin, definition } = replaced
+    throw new Problem(
+      'config-invalid',
+      `plugins: ${plugin.label} has the outbox "${definition.name}", which is built in.`,
+    )
+  }
+  for (const { id, recover } of mappings) {
+    if (recover === undefined || outboxNames.includes(recover.sender)) continue
+    const { sender, turnOn: _, ...given } = recover
+    const known = found.find(({ definition }) => definition.name === sender)
+    const what = `mapping "${id}": recover.sender: "${sender}"`
+    const names = [...outboxNames, ...found.map(({ definition }) => definition.name)]
+    if (known === undefined) requireBrokenPlugin(plugins, { what, word: sender, names })
+    else {
+      const { plugin, definition } = known
+      const at = [`mapping "${id}": recover`]
+      const read = readOptions(plugin, { definition, given, at, section: given })
+      if (read instanceof Problem) throw new Problem('config-invalid', read.message)
+    }
+  }
+  return found.map(({ definition }) => definition)
 }
 
 type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>

@@ -21,6 +21,7 @@ import {
   listSavedFiles,
 } from './reload-log.ts'
 import { configFile, envFile } from '../config/text.ts'
+import { noOwnParts } from '../model/plugin.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { createWatcher, type Watcher } from './watch.ts'
 import { createSerialQueue } from '../base/serial.ts'
@@ -207,7 +208,7 @@ export function createReload({
       if (newest instanceof Problem) throw newest
       return newest.edited
     },
-    ownParts: () => (state.kind === 'empty' ? { channels: [], runners: [] } : state.serving.assembled.own),
+    ownParts: () => (state.kind === 'empty' ? noOwnParts : state.serving.assembled.own),
     async start() {
       const built = await logLongBuild(log, listFreshFiles, build)
       recordProblems(built)

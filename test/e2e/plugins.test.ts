@@ -345,3 +345,84 @@ describe('a runner of a plugin', () => {
     expect(details.join('\n')).toMatch(why)
   })
 })
+
+describe('an outbox of a plugin', () => {
+  const place = 'hooks/plugins/locker.ts'
+  const outbox = `import { defineOutbox } from 'hookloom/define'
+import { z } from 'zod'
+
+export default defineOutbox({
+  name: 'locker',
+  about: 'The parcels of a week.',
+  remembers: true,
+  options: z.strictObject({ server: z.url(), token: z.string() }),
+  create({ server, token }, { openApi }) {
+    const call = openApi({ baseUrl: server, authorize: () => ({ authorization: token }) })
+    return {
+      name: 'locker ' + server,
+      remembers: true,
+      hasTimes: true,
+      overlap: 600_000,
+      async *pages() {
+        const { text, now } = await call({ path: '/parcels' })
+        const attempts = JSON.parse(text).map(({ id, at, body }) => ({
+          id, place: at, isDelivered: false, ref: id,
+          request: { headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode(body) },
+        }))
+        yield { attempts, now }
+      },
+      fetch: async () => undefined,
+      state: async () => ({ isOn: true }),
+      turnOn: async () => {},
+    }
+  },
+})
+`
+  const toOutboxConfig = (recover: object = {}) => ({
+    plugins: ['./plugins/locker.ts'],
+    hooks: {
+      mappings: [
+        {
+          id: 'parcels',
+          match: { path: 'parcels' },
+          messageTemplate: 'Parcel {{n}}',
+          deliver: false,
+          recover: { sender: 'locker', server: server.url, token: 'tk_0123456789', ...recover },
+        },
+      ],
+    },
+  })
+
+  test('an outbox of a plugin is asked for what did not arrive', async () => {
+    server = await startLoopback(({ path }) => ({
+      status: 200,
+      body: path === '/parcels' ? [{ id: 'p1', at: Date.now() - 300_000, body: '{"n":7}' }] : [],
+    }))
+    const gateway = await startInside({ config: toOutboxConfig(), files: { [place]: outbox } })
+    const asked = await runCommand(['recover', 'locker', '--since', '1d', '--json'], { dir: gateway.dir })
+    expect(asked.json()).toMatchObject([{ sender: 'locker', hook: 'parcels', missing: 1, recovered: 1 }])
+    expect(server.received[0]?.headers.authorization).toBe('tk_0123456789')
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
+    const checked = await runCommand(['doctor', '--json'], { dir: gateway.dir })
+    expect(checked.json()).toContainEqual({
+      name: 'recover',
+      ok: true,
+      detail: 'asked for what they could not deliver: locker',
+    })
+  })
+
+  test.each([
+    ['a wrong option', { token: 7 }, /mapping "parcels": recover\.token/],
+    [
+      'a sender that nothing has',
+      { sender: 'loker' },
+      /"loker" is neither built in nor comes from a plugin\. Did you mean locker\?/,
+    ],
+    ['a wrong option of a built-in sender', { sender: 'stripe' }, /hooks\.mappings\[0\]\.recover/],
+  ])('%s is an error of the configuration that names the key', async (_, recover, why) => {
+    const dir = makeConfigDir({ config: toOutboxConfig(recover), files: { [place]: outbox } })
+    const { code, stdout, stderr } = await runCommand(['check'], { dir })
+    expect(stdout + stderr).toMatch(why)
+    expect(code).toBe(78)
+  })
+})

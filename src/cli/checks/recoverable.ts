@@ -1,14 +1,17 @@
 // Which senders of the mappings have an API that lists their failed deliveries.
 import type { AssembledParts } from '../../reload/assemble.ts'
-import { outboxSenders } from '../../model/config/recover.ts'
+import { builtInOutboxes } from '../../built-in.ts'
 import type { CheckFinding } from './findings.ts'
 
 /** A sender without a list of its deliveries is no failure: most senders have none. */
 export function checkRecoverable({
   mappings,
   senders: table,
-}: Pick<AssembledParts, 'mappings' | 'senders'>): CheckFinding[] {
-  const known: ReadonlySet<string> = new Set(outboxSenders)
+  own,
+}: Pick<AssembledParts, 'mappings' | 'senders' | 'own'>): CheckFinding[] {
+  const known: ReadonlySet<string> = new Set(
+    [...builtInOutboxes, ...own.outboxes].flatMap(({ name, remembers }) => (remembers ? [name] : [])),
+  )
   const asked: ReadonlySet<string> = new Set(mappings.flatMap(({ recover }) => recover?.sender ?? []))
   const named = mappings.flatMap(({ match, verify }) => {
     const signed = table.findScheme(verify?.scheme ?? '')?.source

@@ -5,10 +5,11 @@ import { formatCommand } from '../../base/shell.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
 import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
-import { outboxSenders, type Recover } from '../../model/config/recover.ts'
+import type { Recover } from '../../model/config/recover.ts'
 import type { Generation } from '../../generation.ts'
-import { ApiDenial, type ApiTools } from '../../recover/call.ts'
-import type { Outbox } from '../../recover/outbox.ts'
+import { ApiDenial, type OutboxDefinition, type OutboxHost } from '../../model/outbox.ts'
+import { outboxes } from '../../plugins/outboxes/index.ts'
+import { type ApiTools, createApiCall } from '../../plugins/outboxes/shared/call.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { createIntake, type IntakeParts } from '../intake.ts'
@@ -19,6 +20,7 @@ import { createRecoveryNotices } from './notices.ts'
 
 type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly generation: () => Generation
+  readonly outboxes: () => readonly OutboxDefinition[]
   readonly store: Pick<Store, 'appendAll' | 'openDeliveries' | 'cursor' | 'findAnswer'>
   /** Only the gateway with this duty recovers by itself. */
   readonly duty: Duty
@@ -63,7 +65,16 @@ const none: RecoverResult = {
 }
 
 export function createRecovery(parts: RecoveryParts): Recovery {
-  const { generation, store, duty, clock, log, pause = sleepUnlessAborted, tickMs = 30_000 } = parts
+  const {
+    generation,
+    outboxes: listOutboxes,
+    store,
+    duty,
+    clock,
+    log,
+    pause = sleepUnlessAborted,
+    tickMs = 30_000,
+  } = parts
   const intake = createIntake(parts)
   const notices = createRecoveryNotices(parts)
   const listening = createListening({ store, clock })
@@ -192,12 +203,16 @@ export function createRecovery(parts: RecoveryParts): Recovery {
         `${host} has a limit of requests; the gateway goes on when it ends`,
       )
     const tools: ApiTools = { clock, pause, signal: stopping.signal, onWait }
+    const host: OutboxHost = { clock, openApi: (parts) => createApiCall(parts, tools) }
     const sources = new Map<string, OpenSource>()
     const { mappings } = generation()
     for (const { settings, path, id } of listSections(generation())) {
       const mapping = mappings.find((each) => each.id === id)
-      const outbox = await openOutbox(settings, tools)
-      const source = mapping && { sender: settings.sender, path, mapping, outbox, turnsOn: settings.turnOn }
+      const { sender, turnOn = false, ...options } = settings
+      // a plugin that does not load brings none
+      const definition = listOutboxes().find(({ name }) => name === sender)
+      const outbox = definition?.create(definition.options.parse(options), host)
+      const source = mapping && outbox && { sender, path, mapping, outbox, turnsOn: turnOn }
       // several mappings of a hook may name the same webhook
       if (source !== undefined && !sources.has(toOutboxCursor(source))) sources.set(toOutboxCursor(source), source)
     }
@@ -238,22 +253,6 @@ function listSections({ mappings, config }: Generation): { settings: Recover; pa
   )
 }
 
-/** The code for each sender is loaded on demand: few gateways need it. */
-async function openOutbox(settings: Recover, tools: ApiTools): Promise<Outbox> {
-  switch (settings.sender) {
-    case 'github':
-      return (await import('../../recover/github.ts')).openGitHub(settings, tools)
-    case 'gitlab':
-      return (await import('../../recover/gitlab.ts')).openGitLab(settings, tools)
-    case 'stripe':
-      return (await import('../../recover/stripe.ts')).openStripe(settings, tools)
-    case 'basecamp':
-      return (await import('../../recover/basecamp.ts')).openBasecamp(settings, tools)
-    case 'shopify':
-      return (await import('../../recover/shopify.ts')).openShopify(settings, tools)
-  }
-}
-
 /** Such as `github: 14 of 14 recovered`. */
 export function describeReport({
   sender,
@@ -266,7 +265,7 @@ export function describeReport({
   problem,
 }: Omit<RecoverReport, 'isDenied' | 'leavesNew'>): string {
   if (problem !== undefined) return `${sender}: ${recovered} recovered, then: ${problem}`
-  if (!outboxSenders.some((each) => each === sender))
+  if (outboxes.some(({ name, remembers }) => name === sender && !remembers))
     return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`
   if (begins)
     return `${sender}: recover begins now; "${formatCommand`hookloom recover ${sender} --since 1d`}" takes what was missed before`

@@ -1,6 +1,6 @@
 // Finds the deliveries in the outbox of a sender that never arrived. The newest page is read first, and the oldest delivery is returned first.
 import { Problem } from '../../model/problem.ts'
-import type { SentAttempt, Outbox } from '../../recover/outbox.ts'
+import type { SentAttempt, Outbox } from '../../model/outbox.ts'
 
 /** A delivery without a successful attempt. `place`: the place of its oldest attempt that was seen. */
 export type Missing = Pick<SentAttempt, 'id' | 'place' | 'ref' | 'request' | 'headers'>

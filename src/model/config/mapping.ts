@@ -137,7 +137,7 @@ export const Mapping = z.strictObject({
     'The answer to the sender when the delivery becomes exactly one action. Default: the receipt with the ids, as JSON.',
   ),
   recover: Recover.optional().describe(
-    'The API of the sender that lists its deliveries. At each start and every hour, the gateway fetches from it what did not arrive. See [Recover](../recover/README.md).',
+    'The API of the sender that lists its deliveries. At each start and every hour, the gateway fetches from it what did not arrive. See [Recover](../plugins/outboxes/README.md).',
   ),
   expectEvery: duration
     .optional()

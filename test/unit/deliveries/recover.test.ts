@@ -2,10 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { createIntake } from '../../../src/deliveries/intake.ts'
 import { recoverSource } from '../../../src/deliveries/recovery/pass.ts'
+import { builtInOutboxes } from '../../../src/built-in.ts'
 import { createRecovery } from '../../../src/deliveries/recovery/recovery.ts'
 import { scanOutbox } from '../../../src/deliveries/recovery/scan.ts'
 import { createAlerts } from '../../../src/jobs/alerts.ts'
-import type { Outbox, SentAttempt } from '../../../src/recover/outbox.ts'
+import type { Outbox, SentAttempt } from '../../../src/model/outbox.ts'
 import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -61,6 +62,7 @@ function createStage(
   })
   const recovery = createRecovery({
     generation: () => generation,
+    outboxes: () => builtInOutboxes,
     store,
     rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
     duty: { isHeld: isOnDuty },

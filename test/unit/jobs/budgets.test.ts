@@ -7,6 +7,7 @@ import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { findPeriod } from '../../../src/model/budgets.ts'
 import { toKnownUsage } from '../../../src/model/job.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
+import { noOwnParts } from '../../../src/model/plugin.ts'
 import { createJobs } from '../../../src/jobs/jobs.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -317,7 +318,7 @@ describe('a budget that the configuration raises', () => {
     return createJobs({
       dir,
       config,
-      ownParts: () => ({ channels: [], runners: [] }),
+      ownParts: () => noOwnParts,
       store,
       write: () => {},
       env: {},

@@ -1,11 +1,28 @@
 // GitHub: the deliveries of the webhook of a repository, an organization or a GitHub App, of the last 3 days.
 // https://docs.github.com/en/rest/repos/webhooks (deliveries) and https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
 import { z } from 'zod'
-import { signGitHubAppToken } from '../base/github-app.ts'
-import type { GitHubRecover } from '../model/config/recover.ts'
-import { type ApiAnswer, ApiDenial, type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
-import { isSuccess, type Outbox, type OutboxPage, type SentRequest, tenMinutes, toSentHeaders } from './outbox.ts'
-import { readRawValue } from './raw-value.ts'
+import {
+  type ApiAnswer,
+  defineOutbox,
+  type Outbox,
+  type OutboxHost,
+  type OutboxPage,
+  type SentRequest,
+} from '../../define.ts'
+import {
+  ApiDenial,
+  apiUrl,
+  isSuccess,
+  nonBlank,
+  parseApiAnswer,
+  pathPart,
+  senderId,
+  signGitHubAppToken,
+  tenMinutes,
+  token,
+  toSentHeaders,
+} from './shared/kit.ts'
+import { readRawValue } from './shared/raw-value.ts'
 
 const DeliveryList = z.array(
   z.object({
@@ -23,10 +40,53 @@ const Delivery = z.object({
 })
 const HookConfig = z.object({ active: z.boolean() })
 
-export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
+const options = z
+  .strictObject({
+    repository: z
+      .string()
+      .regex(/^[\w.-]+\/[\w.-]+$/, 'must be <owner>/<repository>')
+      .optional()
+      .describe('Repository of the webhook, as <owner>/<repository>.'),
+    organization: pathPart.optional().describe('Organization of the webhook, in place of `repository`.'),
+    appId: senderId
+      .optional()
+      .describe('Id of the GitHub App whose webhook it is, in place of `repository`, `hookId` and `token`.'),
+    hookId: senderId
+      .optional()
+      .describe('Id of the webhook: the last part of the URL of its page, and the header X-GitHub-Hook-ID.'),
+    token: token
+      .optional()
+      .describe('Fine-grained token that may read the webhooks of the repository or organization.'),
+    privateKey: nonBlank
+      .optional()
+      .describe('Private key of the GitHub App, in PEM format, such as "${file:/run/secrets/github-app.pem}".'),
+    baseUrl: apiUrl
+      .default('https://api.github.com')
+      .describe('URL of the API. GitHub Enterprise Server: https://<host>/api/v3.'),
+  })
+  .superRefine(({ repository, organization, appId, hookId, token: own, privateKey }, context) => {
+    const report = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message })
+    const owners = [repository, organization, appId].filter((owner) => owner !== undefined)
+    if (owners.length !== 1) report('repository', 'must be set, or organization, or appId: exactly one of them')
+    if (appId !== undefined && privateKey === undefined)
+      report('privateKey', 'must be the private key of the GitHub App')
+    if (appId === undefined && hookId === undefined) report('hookId', 'must be the id of the webhook')
+    if (appId === undefined && own === undefined) report('token', 'must be a token that may read webhooks')
+  })
+type Settings = z.infer<typeof options>
+
+export const githubOutbox = defineOutbox({
+  name: 'github',
+  about: 'Deliveries of the last 3 days.',
+  remembers: true,
+  options,
+  create: openGitHub,
+})
+
+function openGitHub(settings: Settings, { openApi }: OutboxHost): Outbox {
   const { baseUrl } = settings
   const hookPath = toHookPath(settings)
-  const call = createApiCall({ baseUrl, authorize: (now) => authorize(settings, now) }, tools)
+  const call = openApi({ baseUrl, authorize: (now) => authorize(settings, now) })
 
   return {
     name: `github ${baseUrl}${hookPath}${settings.appId === undefined ? '' : ` ${settings.appId}`}`,
@@ -69,13 +129,13 @@ export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
   }
 }
 
-function toHookPath({ repository, organization, hookId = '' }: GitHubRecover): string {
+function toHookPath({ repository, organization, hookId = '' }: Settings): string {
   if (repository !== undefined) return `/repos/${repository}/hooks/${hookId}`
   return organization === undefined ? '/app/hook' : `/orgs/${organization}/hooks/${hookId}`
 }
 
 async function authorize(
-  { appId, privateKey, token }: GitHubRecover,
+  { appId, privateKey, token }: Settings,
   now: number,
 ): Promise<Readonly<Record<string, string>>> {
   const bearer =

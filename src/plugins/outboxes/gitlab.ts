@@ -1,10 +1,9 @@
 // GitLab 17.4 and later: the events of the webhook of a project or a group, of the last 7 days, with their requests.
 // https://docs.gitlab.com/api/project_webhooks/ and https://docs.gitlab.com/api/group_webhooks/
 import { z } from 'zod'
-import type { GitLabRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
-import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, toSentHeaders } from './outbox.ts'
-import { readRawItems, readRawValue } from './raw-value.ts'
+import { defineOutbox, type Outbox, type OutboxHost, type OutboxPage, type SentAttempt } from '../../define.ts'
+import { apiUrl, isSuccess, numberOrPath, parseApiAnswer, senderId, token, toSentHeaders } from './shared/kit.ts'
+import { readRawItems, readRawValue } from './shared/raw-value.ts'
 
 const EventList = z.array(
   z.object({
@@ -23,12 +22,36 @@ const Hook = z.object({
 /** The most that GitLab accepts here, unlike in its other lists: lib/api/hooks/events.rb */
 const perPage = 20
 
-export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
+const options = z
+  .strictObject({
+    project: numberOrPath.describe('Project of the webhook: its id, or its path such as "acme/app".'),
+    group: numberOrPath.describe('Group of the webhook, in place of `project`.'),
+    hookId: senderId.describe('Id of the webhook, which the URL of its page shows.'),
+    token: token.describe('Access token with the scope api of a maintainer of the project, or an owner of the group.'),
+    baseUrl: apiUrl
+      .default('https://gitlab.com/api/v4')
+      .describe('URL of the API. Self-managed: https://<host>/api/v4.'),
+  })
+  .superRefine(({ project, group }, context) => {
+    if ((project === undefined) === (group === undefined))
+      context.addIssue({ code: 'custom', path: ['project'], message: 'must be set, or group: exactly one of them' })
+  })
+type Settings = z.infer<typeof options>
+
+export const gitlabOutbox = defineOutbox({
+  name: 'gitlab',
+  about: 'Events of the last 7 days.',
+  remembers: true,
+  options,
+  create: openGitLab,
+})
+
+function openGitLab(settings: Settings, { openApi }: OutboxHost): Outbox {
   const { baseUrl, project, group, hookId, token } = settings
   const owner =
     group === undefined ? `/projects/${encodeURIComponent(project ?? '')}` : `/groups/${encodeURIComponent(group)}`
   const hookPath = `${owner}/hooks/${hookId}`
-  const call = createApiCall({ baseUrl, authorize: () => ({ 'private-token': token }) }, tools)
+  const call = openApi({ baseUrl, authorize: () => ({ 'private-token': token }) })
 
   return {
     name: `gitlab ${baseUrl}${hookPath}`,

@@ -1,4 +1,6 @@
-// The interface to the API of a sender that remembers its deliveries. Each sender has one file.
+// The interface to the API of a sender that remembers its deliveries.
+import type { z } from 'zod'
+import { Problem } from './problem.ts'
 
 /** A request that the sender sent or tried to send. Header names are in lower case. */
 export type SentRequest = {
@@ -65,4 +67,58 @@ export function toSentHeaders(headers: Readonly<Record<string, unknown>>): Recor
 /** Whether a sender counts a request with this status as delivered. */
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300
+}
+
+/** `path`: the path below the base URL, with its query. `allow`: the statuses besides 2xx that are no failure. */
+export type ApiRequest = {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
+  readonly path: string
+  readonly body?: object | URLSearchParams
+  readonly allow?: readonly number[]
+}
+
+/** `now`: the clock of the API in milliseconds, so that nothing is lost if the clock of this machine is wrong. */
+export type ApiAnswer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly now: number
+}
+
+export type ApiCall = (request: ApiRequest) => Promise<ApiAnswer>
+
+export type ApiAccess = {
+  readonly baseUrl: string
+  /** The headers with the credential, computed for each request: a token may expire. `now`: the time by the clock of the API, if it is known. */
+  readonly authorize: (now: number) => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>
+}
+
+/** What an outbox gets from the gateway. */
+export type OutboxHost = {
+  /** Calls of one API: each goes only to `baseUrl`, waits for the limits of the API, and is tried again after a failure that may pass. */
+  readonly openApi: (parts: ApiAccess) => ApiCall
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number
+}
+
+/** What a sender remembers of its deliveries. It runs in the main thread of the gateway. */
+export type OutboxDefinition<Options = unknown> = {
+  /** The value of `recover.sender` in a mapping. */
+  readonly name: string
+  /** One sentence for editors and pages: what is remembered, and for how long. */
+  readonly about: string
+  /** The page that documents the API. */
+  readonly docs?: string
+  /** False: the sender keeps no list of its deliveries, so only the state of its webhook is known. */
+  readonly remembers: boolean
+  /** The schema of `recover`, without `sender` and `turnOn`: a strict object of zod. */
+  readonly options: z.ZodType<Options>
+  create(options: Options, host: OutboxHost): Outbox
+}
+
+/** A problem that stays until the operator changes something: asking again does not help. */
+export class ApiDenial extends Problem {
+  constructor(detail: string) {
+    super('recover-unavailable', detail)
+  }
 }

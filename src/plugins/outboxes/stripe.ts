@@ -1,10 +1,9 @@
 // Stripe: the events of the last 30 days that were not delivered, of the types of one webhook endpoint.
 // https://docs.stripe.com/webhooks/process-undelivered-events
 import { z } from 'zod'
-import type { StripeRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
-import { type SentAttempt, type Outbox, type OutboxPage, tenMinutes } from './outbox.ts'
-import { readRawItems, readRawValue } from './raw-value.ts'
+import { defineOutbox, type Outbox, type OutboxHost, type OutboxPage, type SentAttempt } from '../../define.ts'
+import { apiUrlWithDefault, parseApiAnswer, pathPart, tenMinutes, token } from './shared/kit.ts'
+import { readRawItems, readRawValue } from './shared/raw-value.ts'
 
 const EventList = z.object({
   has_more: z.boolean(),
@@ -16,8 +15,23 @@ const Endpoint = z.object({ status: z.string(), url: z.string().optional(), enab
 /** The maximum number of types by which the API can filter. */
 const maxTypes = 20
 
-export function openStripe({ baseUrl, hookId, token }: StripeRecover, tools: ApiTools): Outbox {
-  const call = createApiCall({ baseUrl, authorize: () => ({ authorization: `Bearer ${token}` }) }, tools)
+const options = z.strictObject({
+  hookId: pathPart.describe('Id of the webhook endpoint, such as we_1Mr5jULkdIwHu7ix1ibLTM0x.'),
+  token: token.describe('Restricted key that may read events and webhook endpoints.'),
+  baseUrl: apiUrlWithDefault('https://api.stripe.com'),
+})
+type Settings = z.infer<typeof options>
+
+export const stripeOutbox = defineOutbox({
+  name: 'stripe',
+  about: 'Events of the last 30 days.',
+  remembers: true,
+  options,
+  create: openStripe,
+})
+
+function openStripe({ baseUrl, hookId, token }: Settings, { openApi }: OutboxHost): Outbox {
+  const call = openApi({ baseUrl, authorize: () => ({ authorization: `Bearer ${token}` }) })
   const endpointPath = `/v1/webhook_endpoints/${encodeURIComponent(hookId)}`
   const readEndpoint = async () =>
     parseApiAnswer(Endpoint, await call({ path: endpointPath }), 'Stripe’s webhook endpoint')

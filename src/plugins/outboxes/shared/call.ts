@@ -1,28 +1,11 @@
 // One request to the API of a sender: it is authorised, goes only to the configured origin, and is limited in time and size. Waits if the API asks
 // for it, and tries again after a temporary failure.
 import type { z } from 'zod'
-import { readLimitedBody, readRateLimitMs } from '../base/http.ts'
-import { tryParseJson } from '../base/json.ts'
-import { toBackoffMs } from '../base/retry.ts'
-import { Problem } from '../model/problem.ts'
-
-/** `path`: the path below the base URL, with its query. `allow`: the statuses besides 2xx that are no failure. */
-type ApiRequest = {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
-  readonly path: string
-  readonly body?: object | URLSearchParams
-  readonly allow?: readonly number[]
-}
-
-/** `now`: the clock of the API in milliseconds, so that nothing is lost if the clock of this machine is wrong. */
-export type ApiAnswer = {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  readonly now: number
-}
-
-export type ApiCall = (request: ApiRequest) => Promise<ApiAnswer>
+import { readLimitedBody, readRateLimitMs } from '../../../base/http.ts'
+import { tryParseJson } from '../../../base/json.ts'
+import { toBackoffMs } from '../../../base/retry.ts'
+import { type ApiAnswer, type ApiCall, ApiDenial, type ApiAccess, type ApiRequest } from '../../../model/outbox.ts'
+import { Problem } from '../../../model/problem.ts'
 
 export type ApiTools = {
   readonly clock: () => number
@@ -31,12 +14,6 @@ export type ApiTools = {
   readonly signal: AbortSignal
   /** Called before a long wait that the API asked for. */
   readonly onWait: (host: string, ms: number) => void
-}
-
-type ApiParts = {
-  readonly baseUrl: string
-  /** The headers with the credential, computed for each request: a token may expire. `now`: the time by the clock of the API, if it is known. */
-  readonly authorize: (now: number) => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>
 }
 
 const timeoutMs = 30_000
@@ -50,7 +27,7 @@ const backoff = { firstMs: 1_000, capMs: 10_000 }
 const maxWaitMs = 3_900_000
 const reportedWaitMs = 10_000
 
-export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools): ApiCall {
+export function createApiCall({ baseUrl, authorize }: ApiAccess, tools: ApiTools): ApiCall {
   const { clock, pause, signal, onWait } = tools
   const { host } = new URL(baseUrl)
   /** The time until which the API takes no further request. */
@@ -147,13 +124,6 @@ function toSizeProblem(host: string): Problem {
     'recover-unavailable',
     `The answer of ${host} is over ${maxBytes / 1024 / 1024} MiB, so it was not read.`,
   )
-}
-
-/** A problem that stays until the operator changes something: asking again does not help. */
-export class ApiDenial extends Problem {
-  constructor(detail: string) {
-    super('recover-unavailable', detail)
-  }
 }
 
 /** The problem of a refusal. It does not quote the body, because the body may have data of customers. */

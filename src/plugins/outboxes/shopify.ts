@@ -2,11 +2,8 @@
 // the remaining subscriptions. https://shopify.dev/docs/apps/build/webhooks/troubleshooting-webhooks and
 // https://shopify.dev/docs/api/admin-graphql/latest/queries/webhookSubscriptions
 import { z } from 'zod'
-import { tryParseJson } from '../base/json.ts'
-import { Problem } from '../model/problem.ts'
-import type { ShopifyRecover } from '../model/config/recover.ts'
-import { ApiDenial, type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
-import type { Outbox } from './outbox.ts'
+import { defineOutbox, type Outbox, type OutboxHost } from '../../define.ts'
+import { ApiDenial, apiUrl, httpUrl, parseApiAnswer, Problem, token, tryParseJson } from './shared/kit.ts'
 
 /** Since this version, `uri` names every kind of destination. */
 const apiPath = '/admin/api/2025-10/graphql.json'
@@ -36,9 +33,32 @@ const CreateAnswer = z.object({
 /** The maximum number of pages, with 100 subscriptions each: an API whose pages never end would hold up the other senders. */
 const maxPages = 50
 
-export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecover, tools: ApiTools): Outbox {
+const options = z.strictObject({
+  shop: z
+    .string()
+    .regex(/^[a-z\d][a-z\d-]*\.myshopify\.com$/, 'must be <name>.myshopify.com')
+    .describe('Domain of the shop, such as acme.myshopify.com.'),
+  topics: z
+    .array(z.string().regex(/^[a-z_]+(\/[a-z_]+)+$/, 'must be a topic such as orders/create'))
+    .min(1)
+    .describe('Topics that the app is subscribed to, such as ["orders/create"].'),
+  url: httpUrl.describe('Public URL of the hook, as in the subscriptions.'),
+  token: token.describe('Admin API access token of the app that made the subscriptions.'),
+  baseUrl: apiUrl.optional().describe('URL of the API. Default: https://<shop>. Change it only for a proxy or tests.'),
+})
+type Settings = z.infer<typeof options>
+
+export const shopifyOutbox = defineOutbox({
+  name: 'shopify',
+  about: 'Shopify lists no deliveries. The gateway checks whether the subscriptions still exist.',
+  remembers: false,
+  options,
+  create: openShopify,
+})
+
+function openShopify({ shop, baseUrl, topics, url, token }: Settings, { openApi }: OutboxHost): Outbox {
   const authorize = () => ({ 'x-shopify-access-token': token })
-  const call = createApiCall({ baseUrl: baseUrl ?? `https://${shop}`, authorize }, tools)
+  const call = openApi({ baseUrl: baseUrl ?? `https://${shop}`, authorize })
 
   async function ask<T>(schema: z.ZodType<T>, query: string, variables: object): Promise<T> {
     const answer = await call({ method: 'POST', path: apiPath, body: { query, variables } })

@@ -1,9 +1,17 @@
 // Basecamp: the last 25 deliveries of a webhook. https://github.com/basecamp/bc3-api/blob/master/sections/webhooks.md
 import { z } from 'zod'
-import type { BasecampRecover } from '../model/config/recover.ts'
-import { type ApiTools, createApiCall, parseApiAnswer } from './call.ts'
-import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, tenMinutes, toSentHeaders } from './outbox.ts'
-import { readRawItems, readRawValue } from './raw-value.ts'
+import { defineOutbox, type Outbox, type OutboxHost, type OutboxPage, type SentAttempt } from '../../define.ts'
+import {
+  apiUrlWithDefault,
+  isSuccess,
+  nonBlank,
+  parseApiAnswer,
+  senderId,
+  tenMinutes,
+  token,
+  toSentHeaders,
+} from './shared/kit.ts'
+import { readRawItems, readRawValue } from './shared/raw-value.ts'
 
 const Webhook = z.object({
   active: z.boolean(),
@@ -25,11 +33,28 @@ const Webhook = z.object({
     .default([]),
 })
 
-export function openBasecamp(settings: BasecampRecover, tools: ApiTools): Outbox {
+const options = z.strictObject({
+  account: senderId.describe('Id of the account: the number in the URL of a page.'),
+  hookId: senderId.describe('Id of the webhook.'),
+  token: token.describe('Access token of an OAuth app.'),
+  contact: nonBlank.describe('Mail address or URL of you, which Basecamp requires in each request.'),
+  baseUrl: apiUrlWithDefault('https://3.basecampapi.com'),
+})
+type Settings = z.infer<typeof options>
+
+export const basecampOutbox = defineOutbox({
+  name: 'basecamp',
+  about: 'The last 25 deliveries.',
+  remembers: true,
+  options,
+  create: openBasecamp,
+})
+
+function openBasecamp(settings: Settings, { openApi }: OutboxHost): Outbox {
   const { baseUrl, account, hookId, token, contact } = settings
   const path = `/${account}/webhooks/${hookId}.json`
   const headers = { authorization: `Bearer ${token}`, 'user-agent': `Hookloom (${contact})` }
-  const call = createApiCall({ baseUrl, authorize: () => headers }, tools)
+  const call = openApi({ baseUrl, authorize: () => headers })
   const fetchWebhook = async () => {
     const answer = await call({ path })
     return { answer, webhook: parseApiAnswer(Webhook, answer, 'Basecamp’s webhook') }

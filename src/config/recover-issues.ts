@@ -1,0 +1,24 @@
+// Checks `recover` of the mappings by the outboxes of their senders.
+import type { Config } from '../model/config/config.ts'
+import type { ConfigIssue } from '../model/config/issue.ts'
+import type { Recover } from '../model/config/recover.ts'
+import { toConfigIssues } from './issues.ts'
+import { outboxNames, RecoverSchema } from './keys.ts'
+
+/** The sender of another plugin is not reported: the plugin checks its own keys when it is loaded. */
+export function findRecoverIssues(config: Config): ConfigIssue[] {
+  const { plugins, hooks } = config
+  return hooks.mappings.flatMap(({ recover }, index) => {
+    if (recover === undefined || (plugins.length > 0 && !outboxNames.includes(recover.sender))) return []
+    const { error } = RecoverSchema.safeParse(recover)
+    const at = ['hooks', 'mappings', index, 'recover']
+    return (error?.issues ?? []).flatMap((issue) => toConfigIssues({ ...issue, path: [...at, ...issue.path] }, config))
+  })
+}
+
+/** The first fault of `recover` in a mapping of a preset. */
+export function findRecoverFault(recover: Recover | undefined): string | undefined {
+  if (recover === undefined || !outboxNames.includes(recover.sender)) return undefined
+  const [issue] = RecoverSchema.safeParse(recover).error?.issues ?? []
+  return issue && toConfigIssues({ ...issue, path: ['recover', ...issue.path] }, { recover })[0]?.text
+}
