@@ -154,7 +154,11 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const { meter } = metrics
 
   // 2. The first generation: configuration, mappings and modules.
-  const runtime = createTransformRuntime({ clock, log })
+  const runtime = createTransformRuntime({
+    clock,
+    log,
+    onRetry: (module) => void drain.drain([module], { again: true }),
+  })
   stops.add('the threads of the transforms', () => runtime.close())
   const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : noSharing
   stops.add('what gateways share', () => share.stop())
@@ -273,7 +277,6 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     log,
   })
   const drain = createDrain({ store, rerunner, generation, leases, log })
-  runtime.onRetry((module) => void drain.drain([module], { again: true }))
   const signers = share.throttle('signers', createThrottle({ clock }))
   const recovery = createRecovery({
     generation,

@@ -28,6 +28,11 @@ export type RuntimeOptions = {
   readonly onCovered?: ((covered: CoveredCode) => void) | undefined
   /** Whether the modules are shadows: their threads have no effects, a low priority and no standby. */
   readonly isShadow?: boolean | undefined
+  /**
+   * Called with each module that may be called again: it was stopped and may be called fully or once as a trial, or its calls failed because no
+   * thread started, and threads start again.
+   */
+  readonly onRetry?: ((module: string) => void) | undefined
 }
 
 /** `parts`: start and end of each part of the code that ran, as offsets. */
@@ -57,11 +62,6 @@ export type TransformRuntime = {
    * does not count against its module. `onCovered`: as in `RuntimeOptions`, for these threads.
    */
   createReplayThreads(onCovered?: RuntimeOptions['onCovered']): ReplayThreads
-  /**
-   * Calls the listener with each module that may be called again: it was stopped and may be called fully or once as a trial, or its calls
-   * failed because no thread started, and threads start again.
-   */
-  onRetry(listener: (module: string) => void): void
   /** The state of the threads, for tests. */
   state(): ReturnType<Pool['state']> & { builds: number }
   /** Ends every thread. Calls in flight and later calls fail. */
@@ -86,10 +86,8 @@ type Result =
   | ProblemRecord
 
 export function createTransformRuntime(options: RuntimeOptions): TransformRuntime {
-  const { clock, log } = options
-  const retryListeners: ((module: string) => void)[] = []
-  const notifyRetry = (module: string) => retryListeners.forEach((listener) => listener(module))
-  const breakers = createBreakers({ clock, onHalfOpen: notifyRetry, onRecovered: notifyRetry })
+  const { clock, log, onRetry = () => {} } = options
+  const breakers = createBreakers({ clock, onHalfOpen: onRetry, onRecovered: onRetry })
   const bundles = createBundleCache()
   const codes = new WeakMap<Transform, Pick<Task, 'bundle' | 'export'> & { readonly pool: SharedPool }>()
   let good = new Map<string, CheckedBundle>()
@@ -116,7 +114,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     onStartedAgain: (ids) => {
       for (const id of ids) {
         const module = findGood(id)?.[0]
-        if (module !== undefined) notifyRetry(module)
+        if (module !== undefined) onRetry(module)
       }
     },
   })
@@ -258,7 +256,6 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       for (const pool of before) pool.release()
     },
     inputs: bundles.inputs,
-    onRetry: (listener) => void retryListeners.push(listener),
     state: () => ({ ...pools.state(), builds: bundles.builds() }),
     close: async () => {
       breakers.close()

@@ -13,7 +13,6 @@ export function createTransformRuntime(_options: RuntimeOptions): RuntimeStandIn
     serve: () => {},
     inputs: () => [],
     createReplayThreads: () => ({ of: (transforms) => transforms, close: doNothing }),
-    onRetry: () => {},
     close: doNothing,
   }
 }

@@ -83,8 +83,7 @@ describe('code that keeps ending its worker', () => {
   test('code that ended three workers gets no call for a minute, and then a single one', async () => {
     const recovered: string[] = []
     let now = Date.now()
-    const stage = await createStage({ clock: () => now, workers: 1 })
-    stage.runtime.onRetry((module) => void recovered.push(module))
+    const stage = await createStage({ clock: () => now, workers: 1, onRetry: (module) => void recovered.push(module) })
     await stage.write({ 'bad.ts': bad, 'good.ts': `export default () => 'good'` })
     const modules = await stage.load('bad.ts', 'good.ts')
     const ended = 'transforms/bad.ts ended its worker (process.exit).'
@@ -106,8 +105,12 @@ describe('code that keeps ending its worker', () => {
     const recovered: string[] = []
     const env: Record<string, string> = {}
     let now = Date.now()
-    const stage = await createStage({ clock: () => now, workers: 1, env })
-    stage.runtime.onRetry((module) => void recovered.push(module))
+    const stage = await createStage({
+      clock: () => now,
+      workers: 1,
+      env,
+      onRetry: (module) => void recovered.push(module),
+    })
     await stage.write({ 'bad.ts': bad })
     const { 'bad.ts': transform } = await stage.load('bad.ts')
     for (let n = 0; n < 2; n++) await readResult(transform)

@@ -20,14 +20,16 @@ test('modules whose calls failed because no thread started are called again when
     },
   }
   const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) }
-  const stage = await createStage({ env, log, workers: 1 })
   const modules: string[] = []
-  const retried = new Promise<void>((resolve) => {
-    stage.runtime.onRetry((module) => {
-      modules.push(module)
-      resolve()
-    })
+  let resolve = () => {}
+  const retried = new Promise<void>((done) => {
+    resolve = done
   })
+  const onRetry = (module: string) => {
+    modules.push(module)
+    resolve()
+  }
+  const stage = await createStage({ env, log, workers: 1, onRetry })
   await stage.write({
     'good.ts': `export default () => 'good'`,
     'bad.ts': 'export default () => process.exit(1)',
