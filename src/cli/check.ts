@@ -1,4 +1,5 @@
 // Whether a gateway would start here with every module working: checks the configuration, every template, every module and its fixtures.
+import { assemble } from '../reload/assemble.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createBench } from './checks/bench.ts'
@@ -13,17 +14,22 @@ import {
   type CheckFinding,
   checkMappings,
   checkWarnings,
+  findKnownSenders,
   printFindings,
 } from './checks/findings.ts'
 
 export async function check(context: Context, { types = false }: { readonly types?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)
-  const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded))
+  const assembling = assemble(context.dir, loaded.config)
+  const mappings = await withProgress(context, 'Building the transforms', () =>
+    checkMappings(context, loaded, assembling),
+  )
+  const warnings = checkWarnings(loaded, await findKnownSenders(assembling))
   const shadows = await checkShadows(context, loaded)
   const typed = types ? [await checkTransformTypes(context)] : []
   const used = await checkMappingUse(context)
-  return printFindings(context, [...findings, ...mappings, ...shadows, ...used, ...typed, ...checkWarnings(loaded)])
+  return printFindings(context, [...findings, ...mappings, ...shadows, ...used, ...typed, ...warnings])
 }
 
 /** Warns of paths in templates and conditions that no known request has, and of statuses and replies that cannot be shown or sent. Returns

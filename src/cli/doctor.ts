@@ -14,6 +14,7 @@ import {
   checkConfig,
   checkMappings,
   checkWarnings,
+  findKnownSenders,
   type CheckFinding,
   printFindings,
   buildFailure,
@@ -33,11 +34,12 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)
   const { config } = loaded
+  const assembling = assemble(context.dir, config)
+  const senders = findKnownSenders(assembling)
   const further = await withProgress(
     context,
     'Checking the transforms, the store, the gateway, the runners and the channels',
     async () => {
-      const assembling = assemble(context.dir, config)
       return [
         ...(await checkMappings(context, loaded, assembling)),
         ...(await checkStore(context.dir, config)),
@@ -45,13 +47,13 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
         await checkDisk(context.dir, config),
         await checkCodeFolders(context.dir),
         ...(await checkGateway(context.dir, config)),
-        ...(await checkSenders(context.dir, config)),
+        ...(await checkSenders(context.dir, config, await senders)),
         ...(await checkWorkspaces(context, config)),
         ...(await checkRunnersAndChannels(context, config, { env: loaded.env, assembling, isAsking })),
       ]
     },
   )
-  return printFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
+  return printFindings(context, [...findings, ...further, ...checkWarnings(loaded, await senders)])
 }
 
 /** Checks the free space on the disk of the store. Before the first start, and for a database, checks the disk of the config directory. */

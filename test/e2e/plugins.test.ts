@@ -254,6 +254,13 @@ export default defineSender({
     expect(records).toMatchObject([{ source: 'harbour', event: 'ebb', mappingId: 'tide' }])
   })
 
+  test('check warns of a mapping for a sender of a plugin that signs, if it has no verify', async () => {
+    const mappings = [{ id: 'tide', match: { path: 'tide', source: 'harbour' }, messageTemplate: 'm' }]
+    const config = { plugins: ['./plugins/harbour.ts'], hooks: { mappings } }
+    const dir = makeConfigDir({ config, files: { [file]: sender } })
+    expect((await runCommand(['check'], { dir })).stdout).toContain('takes requests of The harbour and has no verify')
+  })
+
   test('a broken save leaves the last good version serving, and a version that never loaded asks the sender to repeat', async () => {
     const gateway = await startInside({ config: toSenderConfig(['./plugins/harbour.ts']), files: { [file]: sender } })
     writeFiles(gateway.dir, { [file]: sender.replace('label', 'lable') })

@@ -1,6 +1,6 @@
 // The findings of `check` and `doctor`, and how they are printed. A warning is not a failure.
 import colors from 'picocolors'
-import { type AssembledParts, assemble } from '../../reload/assemble.ts'
+import type { AssembledParts } from '../../reload/assemble.ts'
 import { atStart, type FixtureCounts, chooseTransforms } from '../../reload/gate.ts'
 import { formatPlacedIssue, type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
@@ -14,7 +14,7 @@ import type { DefinedVerifier } from '../../model/verifier.ts'
 import { type CompiledMapping, compileMapping } from '../../pipeline/compile.ts'
 import { createRouter } from '../../pipeline/match.ts'
 import { createGeneration } from '../../pipeline/generation.ts'
-import type { KnownSchemes } from '../../pipeline/senders.ts'
+import type { KnownSchemes, SenderTable } from '../../pipeline/senders.ts'
 import { builtInSenders } from '../../built-in.ts'
 import { createBench } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
@@ -47,20 +47,28 @@ export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | und
 /** The text of the warning for `hooks.enabled: false`. */
 export const hooksOffWarning = 'hooks.enabled is false: every hook answers 404. Set it to true.'
 
-export function checkWarnings({ config, files, text }: LoadedConfig): CheckFinding[] {
+/** The senders of the package and of plugins; without those of plugins if the configuration is invalid. */
+export function findKnownSenders(assembling: Promise<AssembledParts>): Promise<SenderTable> {
+  return assembling.then(
+    ({ senders }) => senders,
+    () => builtInSenders,
+  )
+}
+
+export function checkWarnings({ config, files, text }: LoadedConfig, senders: SenderTable): CheckFinding[] {
   const off: CheckFinding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksOffWarning }
   const checked = [...checkRisks(config, { files: readFileModes(files), text }), checkPlaceholders(config)]
   const warnings = checked.map(({ name, ok, detail }): CheckFinding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
-  const all = [...warnings, ...findUnsignedSenders(config, text)]
+  const all = [...warnings, ...findUnsignedSenders(config, text, senders)]
   return config.hooks.enabled ? all : [off, ...all]
 }
 
 /** Warns of mappings without `verify` whose senders sign: most of these senders cannot send the hook token. */
-function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
+function findUnsignedSenders({ hooks }: Config, text: string, senders: SenderTable): CheckFinding[] {
   return hooks.mappings.flatMap(({ match, verify }, index) => {
-    const known = builtInSenders.schemes.filter(({ source }) => source !== undefined && source === match.source)
+    const known = senders.schemes.filter(({ source }) => source !== undefined && source === match.source)
     const [first] = known
     if (verify !== undefined || first === undefined) return []
     const names = known.map(({ id }) => `"${id}"`).join(' or ')
@@ -76,7 +84,7 @@ function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
 export async function checkMappings(
   context: Context,
   loaded: LoadedConfig,
-  assembling: Promise<AssembledParts> = assemble(context.dir, loaded.config),
+  assembling: Promise<AssembledParts>,
 ): Promise<CheckFinding[]> {
   const { config } = loaded
   const mappings = config.hooks.mappings.map((mapping, index) => ({

@@ -6,7 +6,7 @@ import { toStorePlace } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { formatQuantity, toPrintableLine } from '../../base/text.ts'
 import { describeMs } from '../../deliveries/senders/judge.ts'
-import { builtInSenders } from '../../built-in.ts'
+import type { SenderTable } from '../../pipeline/senders.ts'
 import { listSenders } from '../../deliveries/senders/list.ts'
 import { openReader } from '../../store/open.ts'
 import { findRunning } from '../gateway/running.ts'
@@ -17,13 +17,13 @@ import type { CheckFinding } from './findings.ts'
 const shownSenders = 30
 
 /** If the store cannot be read, there is no finding here: `checkStore` reports it. */
-export async function checkSenders(dir: string, config: Config): Promise<CheckFinding[]> {
+export async function checkSenders(dir: string, config: Config, senders: SenderTable): Promise<CheckFinding[]> {
   try {
     const place = chooseStorePlace(findRunning(dir)?.store, toStorePlace(dir, config))
     if (place.kind !== 'url' && !existsSync(place.file)) return []
     const reader = await openReader(place)
     try {
-      return buildSenderFindings(await listSenders(reader, builtInSenders), Date.now())
+      return buildSenderFindings(await listSenders(reader, senders), Date.now())
     } finally {
       await reader.close()
     }
