@@ -1,4 +1,4 @@
-// The files that `add service` writes, as texts with placeholders: the folder files/.
+// The files that `init` and `add service` write, as texts with placeholders: the folder files/.
 import { readFileSync } from 'node:fs'
 import { resolvePackagePath } from '../../base/package.ts'
 

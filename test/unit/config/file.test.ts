@@ -15,14 +15,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../../src/config/config.ts'
 import { privateMode, writeStateFile } from '../../../src/base/files.ts'
-import {
-  editConfig,
-  renderEnv,
-  renderNewConfig,
-  reportUnwritable,
-  writeFileAtomic,
-} from '../../../src/config/config-file.ts'
+import { editConfig, reportUnwritable, writeFileAtomic } from '../../../src/config/config-file.ts'
 import { createConfigFolder } from '../../../src/cli/scaffold/folder.ts'
+import { renderEnv, renderNewConfig } from '../../../src/cli/scaffold/new-config.ts'
 import { checkRisks } from '../../../src/config/warnings.ts'
 
 let dir: string
