@@ -36,6 +36,7 @@ export interface ChannelNames {
   signal: true
   imessage: true
   msteams: true
+  matrix: true
   github: true
   gitlab: true
   linear: true

@@ -39,9 +39,10 @@ const right: Record<string, readonly unknown[]> = {
   model: ['openai/small', 'little'],
   wakeMode: ['now', 'next-heartbeat'],
   deliver: [true, false],
-  channel: `last whatsapp telegram discord slack mattermost signal imessage msteams webhook console imsg teams`.split(
-    ' ',
-  ),
+  channel:
+    `last whatsapp telegram discord slack mattermost signal imessage msteams matrix webhook console imsg teams`.split(
+      ' ',
+    ),
   timeoutSeconds: [0.001, 1, 60, 86_400],
 }
 const listPairs = (table: Record<string, readonly unknown[]>) =>

@@ -6,6 +6,7 @@ import { githubChannel } from './github.ts'
 import { gitlabChannel } from './gitlab.ts'
 import { imessageChannel } from './imessage.ts'
 import { linearChannel } from './linear.ts'
+import { matrixChannel } from './matrix.ts'
 import { mattermostChannel } from './mattermost.ts'
 import { msteamsChannel } from './msteams.ts'
 import { signalChannel } from './signal.ts'
@@ -24,6 +25,7 @@ const byName: Readonly<Record<Exclude<keyof ChannelNames, 'last'>, FullChannelDe
   signal: signalChannel,
   imessage: imessageChannel,
   msteams: msteamsChannel,
+  matrix: matrixChannel,
   github: githubChannel,
   gitlab: gitlabChannel,
   linear: linearChannel,

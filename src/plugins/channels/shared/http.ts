@@ -12,7 +12,7 @@ import { cut, toPrintableLine, toWellFormed } from '../../../base/text.ts'
 export type ChannelTools = { readonly fetch?: typeof fetch | undefined }
 
 export type HttpRequest = {
-  readonly method?: 'GET' | 'POST'
+  readonly method?: 'GET' | 'POST' | 'PUT'
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   /** A string is sent unchanged, anything else as JSON. */
