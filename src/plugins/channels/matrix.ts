@@ -73,7 +73,8 @@ function createMatrixChannel(config: Settings, { fetch }: ChannelHost): ChannelP
       const content = {
         // other bots do not answer a notice
         msgtype: 'm.notice',
-        body: render(text, plainText, format),
+        // an old homeserver looks for this word in the text
+        body: render(text, plainText, format).replaceAll('@room', '@\u200Broom'),
         format: 'org.matrix.custom.html',
         formatted_body: toLines(render(text, telegramHtml, format)),
         // with this field, a name in the text notifies nobody
