@@ -74,9 +74,12 @@ export async function askAnyCall(context: Context, name: CallName, asked: AnyAsk
   const { adminUrl, token } = findAdmin(context)
   const { target, ...request } = toRequest(name, asked)
   const headers = { authorization: `Bearer ${token}` }
-  const { status, text } = await callGateway(`${adminUrl}${target}`, { ...request, headers })
+  // the schemas take time to load, so they load while the gateway works
+  const [{ status, text }, { calls }] = await Promise.all([
+    callGateway(`${adminUrl}${target}`, { ...request, headers }),
+    import('../../model/api/calls.ts'),
+  ])
   if (status !== 200) throw toGatewayProblem(status, text)
-  const { calls } = await import('../../model/api/calls.ts')
   const parsed = calls[name].answer?.safeParse(tryParseJson(text))
   if (parsed?.success === true) return parsed.data
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
