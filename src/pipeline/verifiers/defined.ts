@@ -51,11 +51,19 @@ export function createCodeProof(
   { id: scheme, code, describeThrown = () => 'an exception', toleranceSeconds: usual }: CodeScheme,
   { settings, secrets, fetch, now }: ProofTools,
 ): Proof {
-  const fault = code.check?.(settings)
+  const fault = findSettingsFault()
   if (fault !== undefined) throw toSettingProblem(settings, fault)
   const { toleranceSeconds = usual } = settings
   const headers = code.headers.map((name) => name.toLowerCase())
   const secretHeaders = (code.secretHeaders ?? []).map((name) => name.toLowerCase())
+
+  function findSettingsFault(): string | undefined {
+    try {
+      return code.check?.(settings)
+    } catch (thrown) {
+      return `cannot be checked: check() threw ${describeThrown(thrown)}.`
+    }
+  }
 
   async function prove(request: VerifyRequest, at = now()): Promise<Verified> {
     const fetched: PinnedFetchResult[] = []

@@ -87,6 +87,16 @@ describe('a sender of a plugin', () => {
     expect(reasonOf(await verifier.verify(requestOf({ 'x-harbour-pass': 'sunk' })))).toContain('threw')
   })
 
+  test.each([
+    ['reports', () => 'needs verify.topicArn: the quay.', 'The scheme "harbour" needs verify.topicArn: the quay.'],
+    ['throws', () => JSON.parse('{'), 'The scheme "harbour" cannot be checked: check() threw an exception.'],
+  ])('makes the configuration invalid if its check of the settings %s', (_, check, message) => {
+    const { schemes: _schemes, ...row } = harbour
+    const code = { headers: [], check, verify: () => ({ ok: true }) as const }
+    const own = createSenders([{ ...row, docs: '', scheme: { kind: 'code', code, confidence: 'medium' } }])
+    expect(() => verifierOf({ scheme: 'harbour', secret }, { senders: own })).toThrow(message)
+  })
+
   test('answers its handshake, but no text with markup', async () => {
     const { handshake } = verifierOf({ scheme: 'harbour', secret }, { senders })
     const ask = (url: string) => handshake(requestOf({}, '', { method: 'GET', url }), { verified: false, armed: false })
