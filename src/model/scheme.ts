@@ -38,6 +38,7 @@ type Common = {
   readonly source: string | undefined
   /** The name that people read. Schemes outside the table have no such name. */
   readonly label?: string
+  /** The requests by which the sender checks a URL. */
   readonly handshakes?: readonly Handshake[]
   /** True: a request with an empty body is a delivery. */
   readonly acceptsEmpty?: true
@@ -49,6 +50,7 @@ type Common = {
   readonly retries?: Retries
   /** True: the sender gives the secret in a handshake, so the configuration needs no secret. */
   readonly handsOver?: true
+  /** The page of the sender that documents the scheme. */
   readonly docs: string
   /** `medium`: the documentation is contradictory, or no published signature shows that it is right. */
   readonly confidence: 'verified' | 'medium'
@@ -63,20 +65,25 @@ type TextIsId = true
 /** Defaults: SHA-256, hex, the whole header, only the raw body, a UTF-8 secret, no time. */
 export type HmacScheme = Common & {
   readonly kind: 'hmac'
+  /** The header with the signature. */
   readonly header: string
   /** More headers with signatures, for a sender that rotates its keys. Any signature may match. */
   readonly moreHeaders?: RegExp
   readonly algorithm?: HmacAlgorithm
+  /** The encoding of the signature. */
   readonly encoding?: DigestEncoding
+  /** What the header has besides the signature. */
   readonly syntax?: Syntax
-  /** See `pipeline/verifiers/signed.ts` for the placeholders. */
+  /** The signed text, made of {body}, {timestamp}, {id}, {method}, {url}, {decodedUrl}, {form}, {header:name} and fixed text. */
   readonly template?: string
   /** The header with the value of {id}. */
   readonly idHeader?: string
+  /** The place of {timestamp}. */
   readonly timestamp?: TimestampPlace
   /** How old the signed time may be. It may be ahead of the clock by as much, but by five minutes at most. Every row with a timestamp sets it. */
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
+  /** A text before the secret that is not a part of its bytes, such as `whsec_`. */
   readonly secretPrefix?: string
   /** A second set of names for the headers of the scheme. It counts only if `header` is absent. */
   readonly alias?: { readonly header: string; readonly idHeader: string; readonly timestamp: string }
@@ -96,11 +103,14 @@ export type TokenScheme = Common & {
 export type BasicScheme = Common & { readonly kind: 'basic' }
 
 export type AsymmetricScheme = Common & {
+  /** `ecdsa`: on the curve P-256, with SHA-256. */
   readonly kind: 'ed25519' | 'ecdsa'
   readonly header: string
   readonly encoding: 'hex' | 'base64'
   readonly syntax?: Syntax
+  /** The form of `verify.publicKey`. */
   readonly keyForm: 'raw-hex' | 'raw-base64' | 'spki-base64'
+  /** A text before the key that is not a part of it. */
   readonly keyPrefix?: string
   readonly template: string
   readonly idHeader?: string
@@ -115,7 +125,9 @@ export type JwtScheme = Common & {
   /** Whether the word Bearer comes before the token. */
   readonly bearer: boolean
   readonly algorithm: 'RS256' | 'ES256' | 'HS256'
+  /** The values that `iss` may have. */
   readonly issuers?: readonly string[]
+  /** The URL of the keys of the sender. Without it, the mapping names one, or a public key. */
   readonly jwksUrl?: string
   /** The claim with the SHA-256 of the body. */
   readonly bodyHashClaim?: string
@@ -125,6 +137,7 @@ export type JwtScheme = Common & {
   readonly subjectIsUrl?: true
   /** The largest age by `iat`. Default: a token ends at its `exp`, or after five minutes if it has only `iat`. */
   readonly maxAgeSeconds?: number
+  /** The claims that each token has. */
   readonly requires?: readonly ('exp' | 'iat')[]
   /** The mapping must name an audience (or `publicUrl`) and the e-mail of the service account. */
   readonly forAccount?: true
@@ -133,6 +146,7 @@ export type JwtScheme = Common & {
 export type ConcatHashScheme = Common & {
   readonly kind: 'concat-hash'
   readonly header: string
+  /** A request whose header has another version is refused. */
   readonly versionHeader: string
   readonly version: string
   /** The template of the signed text, which follows the secret in the hash. */
@@ -144,6 +158,7 @@ export type ClientStateScheme = Common & {
   readonly kind: 'client-state'
   /** A top-level array whose items all have the field; undefined if the payload itself has it. */
   readonly list: string | undefined
+  /** The field with the value. */
   readonly field: string
 }
 

@@ -29,10 +29,7 @@ export type AnswerFacts = {
   readonly commentId?: (read: PayloadReader) => string | undefined
 }
 
-/**
- * The facts of a sender. `event` and `deliveryId` list places in a request, such as a header or a field of the body: the first place that has a value
- * counts. `from` and `subject`: the paths of the author and of the subject in the payload.
- */
+/** The facts of a sender. */
 export type SenderFacts = {
   /** The id of the sender, such as `github`: the `source` of deliveries, conditions and presets. No two senders have the same. */
   readonly name: string
@@ -40,9 +37,10 @@ export type SenderFacts = {
   readonly label: string
   /** Headers have lower-case names. Without marks, the headers do not show the sender: only a proof or the payload names it. */
   readonly marks?: readonly Mark[]
+  /** The places of the event in the words of the sender. The first one that has a value counts. */
   readonly event?: readonly Fact[]
   /**
-   * Must be the same for a repetition of a delivery, and different for every other delivery. A wrong id loses events; a missing id loses none.
+   * The places of the id of a delivery. The first one that has a value counts. It must be the same for a repetition of a delivery, and different for every other delivery. A wrong id loses events; a missing id loses none.
    * So leave out ids that are reused (Alertmanager's groupKey, GitLab's X-Gitlab-Event-UUID, WooCommerce's delivery id, a hash of the second)
    * and the ids inside batches.
    */
@@ -51,7 +49,9 @@ export type SenderFacts = {
   readonly hasNumbersAsTexts?: true
   /** The fields of its forms whose text is JSON. */
   readonly jsonFields?: readonly string[]
+  /** The path of the author in the payload. */
   readonly from?: ValuePath
+  /** The path of the subject in the payload. */
   readonly subject?: ValuePath
   /** Only for a sender whose events have a place where a channel can answer them. */
   readonly answers?: AnswerFacts
@@ -67,7 +67,7 @@ export type SchemeRow = RowOf<Scheme> & {
   readonly variant?: string
 }
 
-/** A sender with a scheme names the page that documents it. */
+/** `docs`: the page that documents the scheme. `schemes`: of a sender that signs in several ways. */
 type SchemesOfSender =
   | { readonly docs?: never; readonly scheme?: never; readonly schemes?: never }
   | { readonly docs: string; readonly scheme: SchemeRow; readonly schemes?: never }
