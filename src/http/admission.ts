@@ -14,7 +14,7 @@ import { readHookName } from './target.ts'
 import type { Throttle } from './throttle.ts'
 
 /** The client of a request and its credential, for the operator. No decision depends on it. */
-export type Caller = {
+type Caller = {
   readonly client: string
   /** `repeated`: the request has a credential header twice. `gateway-token`: the token of the admin port, which opens no hook. */
   readonly credential: RefusalRecord['credential']
