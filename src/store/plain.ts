@@ -14,29 +14,12 @@ import { trimTranscript } from './trim.ts'
 import { startTurn } from './turns.ts'
 import { countQueued, countWaits, readWaits } from './waits.ts'
 
-export type Scripts<Name extends keyof Store> = {
+type Scripts<Name extends keyof Store> = {
   readonly [Each in Name]: (...args: Parameters<Store[Each]>) => Script<Awaited<ReturnType<Store[Each]>>>
 }
 
-export type PlainWrite =
-  | 'audit'
-  | 'deleteSealed'
-  | 'extend'
-  | 'forget'
-  | 'hold'
-  | 'makeDue'
-  | 'noteBudgetAlert'
-  | 'noteRefusals'
-  | 'noteRepeats'
-  | 'pruneAudit'
-  | 'raiseBudget'
-  | 'startTurn'
-  | 'trimTranscript'
-  | 'unhold'
-  | 'wakeBudgets'
-
 /** Each script runs in one transaction. */
-export function createPlainWrites(dialect: Dialect): Scripts<PlainWrite> {
+export function createPlainWrites(dialect: Dialect) {
   return {
     audit: addEntry,
     pruneAudit: pruneEntries,
@@ -66,31 +49,13 @@ export function createPlainWrites(dialect: Dialect): Scripts<PlainWrite> {
     },
     hold,
     unhold,
-  }
+  } satisfies Partial<Scripts<keyof Store>>
 }
 
-export type PlainRead =
-  | 'accounts'
-  | 'auditLog'
-  | 'countParkedFor'
-  | 'countQueuedOfKey'
-  | 'cursor'
-  | 'cursors'
-  | 'deadJobs'
-  | 'findAnswer'
-  | 'gatheredJobs'
-  | 'holds'
-  | 'jobsToEnd'
-  | 'quarantinedRequests'
-  | 'sealedContent'
-  | 'taskAgeMs'
-  | 'waitCounts'
-  | 'waitedFor'
-  | 'waits'
-  | 'wokenForMs'
+export type PlainWrite = keyof ReturnType<typeof createPlainWrites>
 
 /** `selectJob`: selects the columns that `toJob` reads, from the job `j` and its other tables. */
-export function createPlainReads(dialect: Dialect, selectJob: string): Scripts<PlainRead> {
+export function createPlainReads(dialect: Dialect, selectJob: string) {
   return {
     accounts: (names) => readAccounts(names, dialect),
     auditLog: readEntries,
@@ -155,8 +120,10 @@ export function createPlainReads(dialect: Dialect, selectJob: string): Scripts<P
       )
       return age && Math.max(0, age)
     },
-  }
+  } satisfies Partial<Scripts<keyof Store>>
 }
+
+export type PlainRead = keyof ReturnType<typeof createPlainReads>
 
 function readAge([row]: readonly Row[]): number | undefined {
   return typeof row?.['age'] === 'number' ? row['age'] : undefined
