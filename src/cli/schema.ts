@@ -1,8 +1,18 @@
+import { z } from 'zod'
+import { parseJsonc } from '../config/jsonc.ts'
 import { renderConfigSchema } from '../config/schema.ts'
+import { configFile, readConfigText } from '../config/text.ts'
+import { loadPlugins } from '../reload/plugins.ts'
+import { createDefinitions } from '../transforms/definitions.ts'
 import type { Context } from './terminal/context.ts'
 
-/** Prints the JSON Schema of hookloom.jsonc. */
+const Named = z.object({ plugins: z.array(z.string()) })
+
+/** Prints the JSON Schema of hookloom.jsonc, with the sections of its plugins. Nothing else of the file is read: it may be invalid. */
 export async function schema(context: Context): Promise<number> {
-  context.print(renderConfigSchema().trimEnd())
+  const { dir } = context
+  const { data } = Named.safeParse(parseJsonc(readConfigText(dir, configFile) ?? '{}', configFile).value)
+  const { plugins } = await loadPlugins({ dir, names: data?.plugins ?? [] }, createDefinitions())
+  context.print(renderConfigSchema(undefined, plugins).trimEnd())
   return 0
 }

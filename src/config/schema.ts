@@ -2,16 +2,18 @@
 import { z } from 'zod'
 import { channelMark, ownChannel } from '../model/action.ts'
 import { recoverMark } from '../model/config/recover.ts'
-import { builtInChannels, ConfigSchema, RecoverSchema } from './keys.ts'
+import type { LoadedPlugin } from '../model/plugin.ts'
+import { addPlugins, builtInKeys, builtInParts, createKeys, type Keys } from './keys.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-const channelNames = ['last', ...builtInChannels.map(({ name }) => name)]
-
 /** The JSON Schema (draft-7) of `hookloom.jsonc`. */
-const buildConfigSchema = (): Schema => toJsonSchema(ConfigSchema)
+function buildConfigSchema(plugins: readonly LoadedPlugin[] = []): Schema {
+  const keys = plugins.length === 0 ? builtInKeys : createKeys(addPlugins(builtInParts, plugins))
+  return toJsonSchema(keys.config, keys)
+}
 
-function toJsonSchema(type: z.ZodType): Schema {
+function toJsonSchema(type: z.ZodType, { channels, recover }: Pick<Keys, 'channels' | 'recover'>): Schema {
   return z.toJSONSchema(type, {
     io: 'input',
     target: 'draft-7',
@@ -19,13 +21,14 @@ function toJsonSchema(type: z.ZodType): Schema {
       // editors complete the names that are known
       if (channelMark in jsonSchema) {
         delete jsonSchema[channelMark]
-        jsonSchema.anyOf = [{ enum: channelNames }, { pattern: ownChannel.source }]
+        const names = ['last', ...channels.map(({ name }) => name)]
+        jsonSchema.anyOf = [{ enum: names }, { pattern: ownChannel.source }]
       }
       if (recoverMark in jsonSchema) {
         const { description } = jsonSchema
         for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
-        const { $schema: _, ...recover } = toJsonSchema(RecoverSchema)
-        Object.assign(jsonSchema, { description, ...recover })
+        const { $schema: _, ...sections } = toJsonSchema(recover, { channels, recover })
+        Object.assign(jsonSchema, { description, ...sections })
       }
       // zod adds the integer limits of JavaScript, which are not limits of the key
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
@@ -46,9 +49,9 @@ export type KnownPayloads = {
 
 const maxExamples = 100
 
-/** The text of the schema file next to `hookloom.jsonc`. */
-export function renderConfigSchema(known?: KnownPayloads): string {
-  const schema = buildConfigSchema()
+/** The text of the schema file next to `hookloom.jsonc`. `plugins`: those of the configuration, whose sections it has too. */
+export function renderConfigSchema(known?: KnownPayloads, plugins: readonly LoadedPlugin[] = []): string {
+  const schema = buildConfigSchema(plugins)
   if (known !== undefined) addSuggestions(schema, known)
   return `${JSON.stringify(schema, undefined, 2)}\n`
 }

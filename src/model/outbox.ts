@@ -113,6 +113,7 @@ export type OutboxDefinition<Options = unknown> = {
   readonly remembers: boolean
   /** The schema of `recover`, without `sender` and `turnOn`: a strict object of zod. */
   readonly options: z.ZodType<Options>
+  /** Makes the outbox of a mapping. It asks nothing yet. */
   create(options: Options, host: OutboxHost): Outbox
 }
 

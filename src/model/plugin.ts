@@ -48,6 +48,23 @@ export type LoadedPlugin = { readonly name: string; readonly label: string } & (
   | { readonly kind: 'broken'; readonly problem: ProblemRecord }
 )
 
+export type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
+
+/** The definitions of one kind, each with its plugin. */
+export function listDefinitions<Kind extends PluginKind>(
+  plugins: readonly LoadedPlugin[],
+  kind: Kind,
+): { readonly plugin: SoundPlugin; readonly definition: DefinitionByKind[Kind] }[] {
+  return plugins.flatMap((plugin) =>
+    plugin.kind === 'broken'
+      ? []
+      : plugin.definitions.flatMap((each) =>
+          // as: the kind names the type of the definition
+          each.kind === kind ? [{ plugin, definition: each.definition as DefinitionByKind[Kind] }] : [],
+        ),
+  )
+}
+
 /** What the plugins and the modules of an integrator add to a configuration. */
 export type OwnParts = {
   readonly channels: readonly OwnChannel[]

@@ -13,7 +13,7 @@ import { findChannelSection, listKnownChannels, readChannelKeys } from '../model
 import type { Config } from '../model/config/config.ts'
 import type { SchemeRow, SenderDefinition } from '../model/sender.ts'
 import { createSenders, listSchemes, type SenderTable } from '../pipeline/senders.ts'
-import type { DefinitionByKind, LoadedPlugin, PluginKind } from '../model/plugin.ts'
+import { listDefinitions, type DefinitionByKind, type LoadedPlugin, type SoundPlugin } from '../model/plugin.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { chooseVersion, type ModuleReport } from './gate.ts'
@@ -22,7 +22,7 @@ export type LoadedPlugins = { readonly plugins: readonly LoadedPlugin[]; readonl
 
 /** The last good version of a plugin in `serving` is kept if the new one is broken. */
 export async function loadPlugins(
-  { dir, names, serving }: { dir: string; names: readonly string[]; serving: readonly LoadedPlugin[] },
+  { dir, names, serving = [] }: { dir: string; names: readonly string[]; serving?: readonly LoadedPlugin[] },
   definitions: Definitions,
 ): Promise<LoadedPlugins> {
   const files = await Promise.all(names.map((name) => findPluginFile(dir, name)))
@@ -41,21 +41,6 @@ export async function loadPlugins(
   const plugins = chosen.map(({ taken }) => taken)
   checkClashes(plugins)
   return { plugins, reports: chosen.map(({ report }) => report) }
-}
-
-/** The definitions of one kind, each with its plugin. */
-function listDefinitions<Kind extends PluginKind>(
-  plugins: readonly LoadedPlugin[],
-  kind: Kind,
-): { readonly plugin: SoundPlugin; readonly definition: DefinitionByKind[Kind] }[] {
-  return plugins.flatMap((plugin) =>
-    plugin.kind === 'broken'
-      ? []
-      : plugin.definitions.flatMap((each) =>
-          // as: the kind names the type of the definition
-          each.kind === kind ? [{ plugin, definition: each.definition as DefinitionByKind[Kind] }] : [],
-        ),
-  )
 }
 
 function buildMissingPlugin(name: string): LoadedPlugin {
@@ -249,7 +234,6 @@ export function openPluginOutboxes(
   return found.map(({ definition }) => definition)
 }
 
-type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
 type BrokenPlugin = Extract<LoadedPlugin, { kind: 'broken' }>
 
 /**

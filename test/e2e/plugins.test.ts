@@ -1,7 +1,7 @@
 // Plugins of outsiders: a package that is installed into the config directory, and a file below hooks/.
 import { execFileSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { mkdtempSync, readdirSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -53,6 +53,65 @@ export default defineRunner({
     },
     probe: async () => ({ ok: clock() > 0, detail: 'The parrot is awake.' }),
   }),
+})
+`
+
+/** A sender that proves its requests by own code. */
+const sender = `import { createHmac } from 'node:crypto'
+import { defineSender } from 'hookloom/define'
+
+const toProof = (body, secret) => createHmac('sha512', secret).update(body).digest('hex')
+
+export default defineSender({
+  name: 'harbour',
+  label: 'The harbour',
+  docs: 'https://harbour.example/webhooks',
+  marks: [{ header: 'x-harbour-event' }],
+  event: [{ in: 'header', name: 'x-harbour-event' }],
+  deliveryId: [{ in: 'body', path: ['tide'] }],
+  scheme: {
+    kind: 'code',
+    confidence: 'verified',
+    code: {
+      headers: ['x-harbour-proof'],
+      verify: ({ headers, rawBody }, { secrets }) =>
+        secrets.some((secret) => headers['x-harbour-proof'] === toProof(rawBody, secret))
+          ? { ok: true }
+          : { ok: false, fault: 'sender', reason: 'The proof is of other bytes.' },
+    },
+  },
+})
+`
+
+/** An outbox with one page. */
+const outbox = `import { defineOutbox } from 'hookloom/define'
+import { z } from 'zod'
+
+export default defineOutbox({
+  name: 'locker',
+  about: 'The parcels of a week.',
+  remembers: true,
+  options: z.strictObject({ server: z.url(), token: z.string() }),
+  create({ server, token }, { openApi }) {
+    const call = openApi({ baseUrl: server, authorize: () => ({ authorization: token }) })
+    return {
+      name: 'locker ' + server,
+      remembers: true,
+      hasTimes: true,
+      overlap: 600_000,
+      async *pages() {
+        const { text, now } = await call({ path: '/parcels' })
+        const attempts = JSON.parse(text).map(({ id, at, body }) => ({
+          id, place: at, isDelivered: false, ref: id,
+          request: { headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode(body) },
+        }))
+        yield { attempts, now }
+      },
+      fetch: async () => undefined,
+      state: async () => ({ isOn: true }),
+      turnOn: async () => {},
+    }
+  },
 })
 `
 
@@ -205,31 +264,6 @@ describe('a sender of a plugin', () => {
       ],
     },
   })
-  const sender = `import { createHmac } from 'node:crypto'
-import { defineSender } from 'hookloom/define'
-
-const toProof = (body, secret) => createHmac('sha512', secret).update(body).digest('hex')
-
-export default defineSender({
-  name: 'harbour',
-  label: 'The harbour',
-  docs: 'https://harbour.example/webhooks',
-  marks: [{ header: 'x-harbour-event' }],
-  event: [{ in: 'header', name: 'x-harbour-event' }],
-  deliveryId: [{ in: 'body', path: ['tide'] }],
-  scheme: {
-    kind: 'code',
-    confidence: 'verified',
-    code: {
-      headers: ['x-harbour-proof'],
-      verify: ({ headers, rawBody }, { secrets }) =>
-        secrets.some((secret) => headers['x-harbour-proof'] === toProof(rawBody, secret))
-          ? { ok: true }
-          : { ok: false, fault: 'sender', reason: 'The proof is of other bytes.' },
-    },
-  },
-})
-`
   const body = '{"tide":"t-1"}'
   const post = ({ url }: Pick<Inside, 'url'>, secret = 'a secret of the harbour') =>
     fetch(`${url}/tide`, {
@@ -355,36 +389,6 @@ describe('a runner of a plugin', () => {
 
 describe('an outbox of a plugin', () => {
   const place = 'hooks/plugins/locker.ts'
-  const outbox = `import { defineOutbox } from 'hookloom/define'
-import { z } from 'zod'
-
-export default defineOutbox({
-  name: 'locker',
-  about: 'The parcels of a week.',
-  remembers: true,
-  options: z.strictObject({ server: z.url(), token: z.string() }),
-  create({ server, token }, { openApi }) {
-    const call = openApi({ baseUrl: server, authorize: () => ({ authorization: token }) })
-    return {
-      name: 'locker ' + server,
-      remembers: true,
-      hasTimes: true,
-      overlap: 600_000,
-      async *pages() {
-        const { text, now } = await call({ path: '/parcels' })
-        const attempts = JSON.parse(text).map(({ id, at, body }) => ({
-          id, place: at, isDelivered: false, ref: id,
-          request: { headers: { 'content-type': 'application/json' }, body: new TextEncoder().encode(body) },
-        }))
-        yield { attempts, now }
-      },
-      fetch: async () => undefined,
-      state: async () => ({ isOn: true }),
-      turnOn: async () => {},
-    }
-  },
-})
-`
   const toOutboxConfig = (recover: object = {}) => ({
     plugins: ['./plugins/locker.ts'],
     hooks: {
@@ -431,5 +435,89 @@ export default defineOutbox({
     const { code, stdout, stderr } = await runCommand(['check'], { dir })
     expect(stdout + stderr).toMatch(why)
     expect(code).toBe(78)
+  })
+})
+
+describe('a package with a plugin of each kind', () => {
+  const parts = { 'channel.ts': channel, 'runner.ts': runner, 'sender.ts': sender, 'outbox.ts': outbox }
+  const index = `import channel from './channel.ts'
+import outbox from './outbox.ts'
+import runner from './runner.ts'
+import sender from './sender.ts'
+export default [channel, runner, sender, outbox]
+`
+  const name = '@acme/hookloom-harbour'
+  const secret = 'a secret of the harbour'
+  const toWhole = () => ({
+    ...toConfig({ to: 'quay' }, [name]),
+    runners: { polly: { kind: 'parrot', greeting: 'Ahoy' } },
+    agents: { defaults: { runner: 'polly', heartbeat: { every: 0 } } },
+    hooks: {
+      mappings: [
+        {
+          id: 'tide',
+          match: { path: 'tide', source: 'harbour', event: 'ebb' },
+          verify: { scheme: 'harbour', secret },
+          messageTemplate: 'The tide {{tide}} is out.',
+          channel: 'harbour',
+          recover: { sender: 'locker', server: server.url, token: 'tk_0123456789' },
+        },
+      ],
+    },
+  })
+  const send = ({ url }: Pick<Inside, 'url'>, id: string) => {
+    const body = JSON.stringify({ tide: id })
+    const proof = createHmac('sha512', secret).update(body).digest('hex')
+    const headers = { 'content-type': 'application/json', 'x-harbour-event': 'ebb', 'x-harbour-proof': proof }
+    return fetch(`${url}/tide`, { method: 'POST', headers, body })
+  }
+
+  test('its sender, runner, channel and outbox work together, are shown as built-in ones are, and a broken version leaves the last good one', async () => {
+    const dir = makeConfigDir({ config: toWhole() })
+    installPackage(dir, { 'index.ts': index, ...parts })
+
+    const checked = await runCommand(['check', '--json'], { dir })
+    expect(checked.code).toBe(0)
+    expect(checked.json()).toContainEqual(
+      expect.objectContaining({
+        name: `plugin ${name}`,
+        ok: true,
+        detail: expect.stringMatching(/: channel harbour, runner parrot, sender harbour, outbox locker$/),
+      }),
+    )
+    const { stdout } = await runCommand(['schema'], { dir })
+    const { properties, definitions: _ } = JSON.parse(stdout)
+    expect(properties.channels.properties.harbour).toMatchObject({
+      description: 'The harbour. `to`: a quay.',
+      properties: { server: {}, token: {}, to: {}, timeoutMs: {}, onUnknown: {} },
+    })
+    expect(properties.hooks.properties.mappings.items.properties.channel.anyOf[0].enum).toContain('harbour')
+    const kinds = (sections: { properties: Record<string, { const?: string }> }[], key: string) =>
+      sections.map(({ properties: keys }) => keys[key]?.const)
+    expect(kinds(properties.runners.additionalProperties.oneOf, 'kind')).toContain('parrot')
+    expect(kinds(properties.hooks.properties.mappings.items.properties.recover.oneOf, 'sender')).toContain('locker')
+
+    const gateway = await startInside({ dir })
+    expect((await send(gateway, 't-1')).status).toBe(200)
+    await expect
+      .poll(() => server.received.filter(({ path }) => path === '/quay').map(({ text }) => text))
+      .toEqual([expect.stringContaining('Ahoy from polly: The tide t-1 is out.')])
+    await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
+    const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    expect(record).toMatchObject({ source: 'harbour', event: 'ebb' })
+    const shown = await runCommand(['show', record?.deliveryId ?? ''], { dir })
+    expect(shown.stdout).toContain('sent to harbour quay as 1')
+    expect(shown.stdout).toContain('harbour')
+    const api = await fetch(`${gateway.adminUrl}/api/outlets`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+    expect(JSON.stringify(await api.json())).toContain('"name":"harbour"')
+
+    writeFiles(dir, { 'node_modules/@acme/hookloom-harbour/index.ts': 'export default {' })
+    // packages are read again with each save
+    appendFileSync(join(dir, 'hookloom.jsonc'), '\n')
+    await expect
+      .poll(() => readDegradedBy(gateway), { timeout: 30_000 })
+      .toEqual([expect.stringMatching(/does not build/)])
+    expect((await send(gateway, 't-2')).status).toBe(200)
+    await expect.poll(() => server.received.filter(({ path }) => path === '/quay').length).toBe(2)
   })
 })

@@ -6,6 +6,8 @@ import { codeMode } from '../../base/files.ts'
 import { writeFileAtomic } from '../../config/config-file.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
 import type { Generation } from '../../generation.ts'
+import { loadPlugins } from '../../reload/plugins.ts'
+import { createDefinitions } from '../../transforms/definitions.ts'
 import { collectKnownPayloads } from '../../replay/learnt-paths.ts'
 import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
@@ -18,6 +20,7 @@ export async function writeKnownSchema(context: Context, generation: Generation)
   const parts = { dir: context.dir, generation }
   const known = await readStore(context, undefined, (store) => collectKnownPayloads({ ...parts, store }))
   if (known === undefined) return
-  const text = renderConfigSchema(known)
+  const { plugins } = await loadPlugins({ dir: context.dir, names: generation.config.plugins }, createDefinitions())
+  const text = renderConfigSchema(known, plugins)
   if (readFileSync(file, 'utf8') !== text) await writeFileAtomic(file, text, codeMode)
 }
