@@ -235,6 +235,16 @@ describe('plugins below hooks/', () => {
     expect(details.join('\n')).toMatch(why)
   })
 
+  test.each(['../harbour.ts', './../harbour.ts', './plugins/../../x.ts', '/tmp/x.ts', 'a b'])(
+    'the plugin %j is no package and no path below hooks/',
+    async (name) => {
+      const dir = makeConfigDir({ config: { plugins: [name] } })
+      const { code, stderr, stdout } = await runCommand(['check'], { dir })
+      expect(code).toBe(78)
+      expect(stdout + stderr).toContain('must be the name of a package, or "./" and a path below hooks/')
+    },
+  )
+
   test('without plugins, a section of another name is an unknown key, as before', async () => {
     const dir = makeConfigDir({ config: { channels: { harbour: {} } } })
     const { code, stderr, stdout } = await runCommand(['check'], { dir })

@@ -13,6 +13,14 @@ import { filePath, hostName, nonBlank, network } from '../values.ts'
 
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
+/** A path has no part `..`: it stays below hooks/. */
+const pluginName = z
+  .string()
+  .refine(
+    (name) =>
+      /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/.test(name) || /^\.\/(?!(?:.*\/)?\.\.(?:\/|$)).+/.test(name),
+    'must be the name of a package, or "./" and a path below hooks/',
+  )
 
 /** The plugins whose sections a configuration may have. */
 export type KnownPlugins = {
@@ -96,7 +104,7 @@ export function createConfig({ channels, runners }: KnownPlugins, options: { rea
       .prefault({})
       .describe('Access to the admin port.'),
     plugins: z
-      .array(nonBlank)
+      .array(pluginName)
       .default([])
       .describe(
         'Plugins: each the name of an installed package, or a file below hooks/, such as "./plugins/zulip.ts". A plugin may bring channels, runners, senders and outboxes.',

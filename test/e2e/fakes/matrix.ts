@@ -54,6 +54,6 @@ export async function startFakeMatrix({
 }
 
 /** An error in the format of the specification. */
-export function refuse(status: number, errcode: string): Reply {
+function refuse(status: number, errcode: string): Reply {
   return { status, body: { errcode, error: 'What went wrong.' } }
 }

@@ -5,7 +5,7 @@ export { isJsonObject, type JsonObject, tryParseJson } from '../../../base/json.
 export { cut, toPrintableLine } from '../../../base/text.ts'
 export { toLine } from '../../../boundary/boundary.ts'
 export type { AgentAction, ChannelName, Thinking } from '../../../model/action.ts'
-export { firstByteDefaults, type ModelsConfig, type ProviderConfig } from '../../../model/config/agents.ts'
+export { firstByteDefaults, type ProviderConfig } from '../../../model/config/agents.ts'
 export { hopsHeader } from '../../../model/hops.ts'
 export type { Usage, VerdictForm } from '../../../model/job.ts'
 export {
