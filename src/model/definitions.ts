@@ -1,6 +1,7 @@
 // Schemas of the exports that integrators' modules must have. They check a module when it is loaded, because the loader does not check its types.
 import { z } from 'zod'
 import type { SimpleChannelDefinition } from './channel.ts'
+import { reservedChannelNames } from './config/channels.ts'
 import { toDottedPath, describeIssue } from './config/issue.ts'
 import { type PluginKind, type PluginPart, readPluginKind } from './plugin.ts'
 import type { Preset } from './preset.ts'
@@ -11,7 +12,7 @@ import { aFunction, nonBlank } from './values.ts'
 
 /** `channels.<name>` has these keys of its own. */
 const channelName = plainName.refine(
-  (name) => !['default', 'retry', 'own', 'last'].includes(name),
+  (name) => !reservedChannelNames.includes(name),
   'must not be default, retry, own or last',
 )
 

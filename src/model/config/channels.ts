@@ -81,8 +81,12 @@ export function listKnownChannels(channels: ChannelsConfig): readonly KnownChann
   return Reflect.get(channels, known)
 }
 
+/** The keys of `channels` that are no channel. */
+export const reservedChannelNames: readonly string[] = ['default', 'retry', 'own', 'last']
+
 /** The section of a channel, by the id of the channel; undefined if it has none. */
 export function findChannelSection(channels: ChannelsConfig, id: string): object | undefined {
+  if (reservedChannelNames.includes(id)) return undefined
   const [own, key] = isOwnChannel(id) ? [channels.own, id.slice('own:'.length)] : [channels, id]
   const section: unknown = Object.hasOwn(own, key) ? Reflect.get(own, key) : undefined
   return typeof section === 'object' && section !== null ? section : undefined

@@ -54,6 +54,8 @@ describe('built-in hooks', () => {
     ['agent', { message: 'x', timeoutSeconds: 86_401 }, 'timeoutSeconds: expected a number of at most 86400'],
     ['agent', { message: 'x', to: ' ' }, 'to: expected a string that is not blank'],
     ['agent', { message: 'x', channel: 'pigeon' }, 'channel: expected one of "last", "whatsapp"'],
+    ['agent', { message: 'x', channel: 'retry' }, 'channel: expected one of "last", "whatsapp"'],
+    ['agent', { message: 'x', channel: 'constructor' }, 'channel: expected one of "last", "whatsapp"'],
     ['agent', { message: 'x', thinking: 'deeply' }, 'thinking: expected one of "off", "minimal"'],
   ])('the hook %s refuses %j with the reason', async (path, payload, why) => {
     expect(await refuse(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
