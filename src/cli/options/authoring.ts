@@ -2,6 +2,7 @@
 import { Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
+import type { PluginKind } from '../../model/plugin.ts'
 import {
   type CliCommand,
   collect,
@@ -75,7 +76,7 @@ function addWritingCommands(program: CliCommand): void {
       (await import('../add-service.ts')).addService(context, options),
     )
 
-  program
+  const create = program
     .command('new')
     .summary('write a new transform, its first fixture and its mapping')
     .description('Writes a new transform, its first fixture and its mapping. Overwrites nothing.')
@@ -95,6 +96,21 @@ function addWritingCommands(program: CliCommand): void {
       const { createTransform } = await import('../new.ts')
       return createTransform(context, { name, from: options.from, event: options.event })
     })
+
+  create
+    .command('plugin')
+    .summary('write a new plugin and its test')
+    .description('Writes a new plugin and its test, and adds it to plugins. Overwrites nothing.')
+    .argument('<name>', 'name of the plugin')
+    .addOption(
+      new Option('--kind <kind>', 'channel, runner, sender or outbox')
+        .argParser(createWordParser(['channel', 'runner', 'sender', 'outbox']))
+        .default('channel'),
+    )
+    .examples('hookloom new plugin ntfy', 'hookloom new plugin harbour --kind sender')
+    .run(async (context, name: string, { kind }: { kind: PluginKind }) =>
+      (await import('../new-plugin.ts')).createPlugin(context, { name, kind }),
+    )
 
   program
     .command('remove')

@@ -1,0 +1,97 @@
+// `hookloom new plugin`: what it writes has no error in an editor, passes its own test, and loads with its section.
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import ts from 'typescript'
+import { expect, test, vi } from 'vitest'
+import { editConfig } from '../../src/config/config-file.ts'
+import { runCommand, runProcess } from './command.ts'
+import { makeConfigDir, makeFolder } from './gateway.ts'
+
+// a compiler starts here
+vi.setConfig({ testTimeout: 120_000 })
+
+const kinds = ['channel', 'runner', 'sender', 'outbox'] as const
+const env = { TIDE_TOKEN: 'tk_0123456789', TIDE_WEBHOOK_SECRET: 'a-secret-of-the-tide' }
+const place = 'hooks/plugins/tide'
+
+/** The configuration with what the command asks to add, and with a server in place of the placeholder. */
+function addPrinted(text: string, stdout: string): string {
+  const [, place, lines = ''] = /add to (.*):\n\n([^]*?)\n\nNext\n/.exec(stdout) ?? []
+  const printed = lines.replaceAll('.example/', '.test/')
+  if (place === 'hooks.mappings in hookloom.jsonc')
+    return editConfig(text, ['hooks', 'mappings', -1], JSON.parse(printed))
+  const added = Object.entries(JSON.parse(`{${printed}}`))
+  return added.reduce((edited, [key, value]) => editConfig(edited, [key], value), text)
+}
+
+/** Installs this package into a config directory. */
+function linkPackage(dir: string): void {
+  mkdirSync(join(dir, 'node_modules'))
+  symlinkSync(resolve('.'), join(dir, 'node_modules/hookloom'))
+  symlinkSync(resolve('node_modules/zod'), join(dir, 'node_modules/zod'))
+}
+
+function listTypeErrors(dir: string): string[] {
+  const { config } = ts.readConfigFile(join(dir, 'hooks/tsconfig.json'), ts.sys.readFile)
+  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, join(dir, 'hooks'))
+  const files = ['.ts', '.test.ts'].map((end) => join(dir, place + end))
+  return ts
+    .getPreEmitDiagnostics(ts.createProgram(files, options))
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
+}
+
+test.each(kinds)('a new %s has no type error, passes its test, and loads with its section', async (kind) => {
+  const dir = join(makeFolder(), 'config')
+  await runCommand(['init'], { dir })
+  const made = await runCommand(['new', 'plugin', 'tide', '--kind', kind], { dir })
+  expect(made).toMatchObject({ code: 0, stderr: '' })
+  expect(listTypeErrors(dir)).toEqual([])
+  linkPackage(dir)
+  const jiti = resolve('node_modules/jiti/lib/jiti-cli.mjs')
+  const tested = await runProcess(process.execPath, [jiti, `${place}.test.ts`], { env: { PATH: '' }, cwd: dir })
+  expect(tested).toMatchObject({ code: 0, stdout: expect.stringMatching(/# pass [2-9]\n# fail 0\n/) })
+  const file = join(dir, 'hookloom.jsonc')
+  const before = readFileSync(file, 'utf8')
+  expect(before).toContain('//')
+  writeFileSync(file, addPrinted(before, made.stdout))
+  const checked = await runCommand(['check', '--json'], { dir, env })
+  expect(checked.json().filter(({ ok }) => ok === false)).toEqual([])
+  expect(checked.code).toBe(0)
+  expect(checked.json()).toContainEqual(
+    expect.objectContaining(
+      kind === 'channel'
+        ? { name: 'channel tide', ok: true }
+        : { name: 'plugin ./plugins/tide.ts', ok: true, detail: expect.stringMatching(new RegExp(`: ${kind} tide$`)) },
+    ),
+  )
+})
+
+test('a new plugin is a channel, is added to the other plugins, and is not overwritten', async () => {
+  const dir = makeConfigDir({ config: { plugins: ['@acme/hookloom-harbour'] } })
+  const made = await runCommand(['new', 'plugin', 'tide'], { dir })
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining('npx jiti hooks/plugins/tide.test.ts') })
+  const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
+  expect(JSON.parse(config).plugins).toEqual(['@acme/hookloom-harbour', './plugins/tide.ts'])
+  writeFileSync(join(dir, `${place}.ts`), '// mine')
+  expect(await runCommand(['new', 'plugin', 'tide'], { dir })).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('exists already. Nothing was overwritten.'),
+  })
+  expect(readFileSync(join(dir, `${place}.ts`), 'utf8')).toBe('// mine')
+  expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).toBe(config)
+})
+
+test.each([
+  ['slack', 'channel', 'The channel "slack" is built in.'],
+  ['command', 'runner', 'The runner "command" is built in.'],
+  ['github', 'sender', 'The sender "github" is built in.'],
+  ['stripe', 'outbox', 'The outbox "stripe" is built in.'],
+  ['../tide', 'channel', 'has only lower-case letters'],
+  ['tide', 'preset', 'Expected one of channel, runner, sender, outbox'],
+])('hookloom new plugin %s --kind %s is refused', async (name, kind, why) => {
+  const dir = makeConfigDir()
+  expect(await runCommand(['new', 'plugin', name, '--kind', kind], { dir })).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining(why),
+  })
+})
