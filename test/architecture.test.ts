@@ -5,15 +5,20 @@ import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** The rows of the table of rooms, from the highest floor down: `| floor | room | promise | may know |`. */
-function readRooms(): { floor: number; room: string; knows: readonly string[] }[] {
+/** The rows of the table of rooms, from the highest floor down: `| floor | room | promise | may know | lines |`. */
+function readRooms(): { floor: number; room: string; knows: readonly string[]; maxLines: number }[] {
   const page = readFileSync(join(root, 'src/README.md'), 'utf8')
   const [, table = ''] = page.split('<!-- rooms -->')
   const names = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
   return table.split('\n').flatMap((line) => {
-    const [, floor = '', room = '', , knows = ''] = line.split('|').map((cell) => cell.trim())
+    const [, floor = '', room = '', , knows = '', lines = ''] = line.split('|').map((cell) => cell.trim())
     return /^\d+$/.test(floor)
-      ? names(room).map((name) => ({ floor: Number(floor), room: name, knows: names(knows) }))
+      ? names(room).map((name) => ({
+          floor: Number(floor),
+          room: name,
+          knows: names(knows),
+          maxLines: Number(lines.replace(',', '')),
+        }))
       : []
   })
 }
@@ -68,6 +73,17 @@ describe('the rooms of src/ and their floors', () => {
     expect(Object.fromEntries(used)).toEqual(
       Object.fromEntries(rooms.map(({ room, knows }) => [room, knows.toSorted()])),
     )
+  })
+
+  test('a room has at most the lines that its row names', () => {
+    const linesOf = (file: string) => readFileSync(join(root, file), 'utf8').split('\n').length - 1
+    const styles = readdirSync(join(root, 'src/inspector'), { recursive: true, encoding: 'utf8' })
+    const all = [...files, ...styles.filter((name) => name.endsWith('.css')).map((name) => `src/inspector/${name}`)]
+    const over = rooms.flatMap(({ room, maxLines }) => {
+      const lines = all.reduce((sum, file) => (roomOf(file) === room ? sum + linesOf(file) : sum), 0)
+      return lines <= maxLines ? [] : [`${room} has ${lines} lines, and its row names ${maxLines}`]
+    })
+    expect(over).toEqual([])
   })
 
   test('a room may import only from rooms on a lower floor', () => {
