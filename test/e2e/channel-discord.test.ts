@@ -2,7 +2,7 @@
 import { REST } from '@discordjs/rest'
 import { describe, expect, it } from 'vitest'
 import { discordChannel } from '../../src/plugins/channels/discord.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeDiscord, toDirectId } from './fakes/discord.ts'
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { signNonce, toMarker } from '../../src/model/comment.ts'
 import { githubChannel } from '../../src/plugins/channels/github.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { githubApiToken, startFakeGitHub } from './fakes/github.ts'
 import { githubApp } from './fakes/github-deliveries.ts'

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { signNonce } from '../../src/model/comment.ts'
 import { gitlabChannel } from '../../src/plugins/channels/gitlab.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { gitlabApiToken, startFakeGitLab } from './fakes/gitlab.ts'
 

@@ -1,7 +1,7 @@
 // Replies on iMessage, through a fake server that answers like BlueBubbles.
 import { describe, expect, it } from 'vitest'
 import { imessageChannel } from '../../src/plugins/channels/imessage.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeBlueBubbles } from './fakes/imessage.ts'
 

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { linearChannel } from '../../src/plugins/channels/linear.ts'
 import { isOwnCommentId } from '../../src/model/comment.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { linearApiKey, startFakeLinear, toLinearError } from './fakes/linear.ts'
 

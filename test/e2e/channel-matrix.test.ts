@@ -1,7 +1,7 @@
 // Replies in rooms of Matrix, through a fake homeserver on loopback that refuses what the specification refuses.
 import { describe, expect, it } from 'vitest'
 import { matrixChannel } from '../../src/plugins/channels/matrix.ts'
-import { openChannel, sectionOf, toOutgoing } from '../unit/channels/stage.ts'
+import { openChannel, sectionOf, toOutgoing } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeMatrix } from './fakes/matrix.ts'
 

@@ -2,7 +2,7 @@
 import { Client4 } from '@mattermost/client'
 import { describe, expect, it } from 'vitest'
 import { mattermostChannel } from '../../src/plugins/channels/mattermost.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeMattermost, toDirectId } from './fakes/mattermost.ts'
 

@@ -1,7 +1,7 @@
 // Replies on Microsoft Teams, through a fake login and connector that check requests as documented.
 import { describe, expect, it } from 'vitest'
 import { msteamsChannel } from '../../src/plugins/channels/msteams.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeTeams } from './fakes/msteams.ts'
 

@@ -1,7 +1,7 @@
 // Replies on Signal, through a fake daemon that answers like signal-cli.
 import { describe, expect, it } from 'vitest'
 import { signalChannel } from '../../src/plugins/channels/signal.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { buildRpcError, startFakeSignal, toResult } from './fakes/signal.ts'
 

@@ -2,7 +2,7 @@
 import { WebClient } from '@slack/web-api'
 import { describe, expect, it } from 'vitest'
 import { slackChannel } from '../../src/plugins/channels/slack.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeSlack, toArguments } from './fakes/slack.ts'
 

@@ -2,7 +2,7 @@
 import { Api } from 'grammy'
 import { describe, expect, it } from 'vitest'
 import { telegramChannel } from '../../src/plugins/channels/telegram.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { refuse, startFakeTelegram } from './fakes/telegram.ts'
 

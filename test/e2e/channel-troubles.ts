@@ -1,7 +1,7 @@
 // Failures on the way to a provider, which every channel must classify in the same way.
 import { expect, it } from 'vitest'
 import type { Channel } from '../../src/model/channel.ts'
-import { toOutgoing } from '../unit/channels/stage.ts'
+import { toOutgoing } from '../unit/plugins/channels/stage.ts'
 import type { Loopback } from './fakes/loopback.ts'
 
 export type Stage = {

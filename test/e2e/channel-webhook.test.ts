@@ -1,7 +1,7 @@
 // Replies to the operator's own receiver, verified by the reference library of Standard Webhooks.
 import { describe, expect, it } from 'vitest'
 import { webhookChannel } from '../../src/plugins/channels/webhook.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeReceiver } from './fakes/webhook.ts'
 

@@ -1,7 +1,7 @@
 // Replies on WhatsApp, through a fake Cloud API that checks requests as documented.
 import { describe, expect, it } from 'vitest'
 import { whatsappChannel } from '../../src/plugins/channels/whatsapp.ts'
-import { toOutgoing, openChannel, sectionOf } from '../unit/channels/stage.ts'
+import { toOutgoing, openChannel, sectionOf } from '../unit/plugins/channels/stage.ts'
 import { testTroubles } from './channel-troubles.ts'
 import { startFakeWhatsApp } from './fakes/whatsapp.ts'
 

@@ -1,7 +1,7 @@
 // The runner `ai` with the real packages of each provider, against fakes of their APIs.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { aiRunner } from '../../src/plugins/runners/ai.ts'
-import { createRunner } from '../unit/runners/stage.ts'
+import { createRunner } from '../unit/plugins/runners/stage.ts'
 import { thinkingLevels } from '../../src/model/action.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'

@@ -1,7 +1,7 @@
 // OpenClaw as a runner, with a fake that accepts only what OpenClaw documents.
 import { describe, expect, test } from 'vitest'
 import { openclawRunner } from '../../src/plugins/runners/openclaw.ts'
-import { createRunner } from '../unit/runners/stage.ts'
+import { createRunner } from '../unit/plugins/runners/stage.ts'
 import { AgentAction } from '../../src/model/action.ts'
 import { isJsonObject } from '../../src/base/json.ts'
 import { type Misbehaviour, type Received, type Reply, startLoopback } from './fakes/loopback.ts'

@@ -1,6 +1,6 @@
 // A run of the runner `ai` against a fake provider.
 import { aiRunner } from '../../src/plugins/runners/ai.ts'
-import { createRunner } from '../unit/runners/stage.ts'
+import { createRunner } from '../unit/plugins/runners/stage.ts'
 import { ModelsConfig, type ProviderConfig } from '../../src/model/config/agents.ts'
 import type { RunRequest, RunResult } from '../../src/model/runner.ts'
 import { type Api, apiKey, type FakeProvider } from './fakes/provider.ts'

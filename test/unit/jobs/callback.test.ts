@@ -1,7 +1,7 @@
 // The callback of a run: it is posted once the run has ended, whatever its end, and tried again until it arrives.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { webhookChannel } from '../../../src/plugins/channels/webhook.ts'
-import { openChannel, sectionOf } from '../channels/stage.ts'
+import { openChannel, sectionOf } from '../plugins/channels/stage.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import { Webhook } from 'standardwebhooks'
 import { planAgent, createStage, ok, pass, scriptChannel, scriptRunner } from './stage.ts'

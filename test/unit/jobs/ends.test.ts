@@ -1,9 +1,9 @@
 // The runner and the channel that need no account: echo and console.
 import { describe, expect, test } from 'vitest'
 import { consoleChannel } from '../../../src/plugins/channels/console.ts'
-import { openChannel } from '../channels/stage.ts'
+import { openChannel } from '../plugins/channels/stage.ts'
 import { echoRunner } from '../../../src/plugins/runners/echo.ts'
-import { createRunner } from '../runners/stage.ts'
+import { createRunner } from '../plugins/runners/stage.ts'
 import type { RunRequest } from '../../../src/model/runner.ts'
 
 async function runEcho(request: Partial<RunRequest>): Promise<string> {

@@ -1,7 +1,7 @@
 // What a heartbeat and a persistent session carry along: it does not grow with the number of webhooks, and no event is left unheard.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { echoRunner } from '../../../src/plugins/runners/echo.ts'
-import { createRunner } from '../runners/stage.ts'
+import { createRunner } from '../plugins/runners/stage.ts'
 import type { RunRequest } from '../../../src/model/runner.ts'
 import { buildConfig, createStage, ok, pass, planAgent, planWake, scriptRunner, type Stage } from './stage.ts'
 

@@ -1,6 +1,6 @@
 // A commit whose status is set by runs, on a stage whose workers can be killed at any of their calls.
 import { githubChannel } from '../../../src/plugins/channels/github.ts'
-import { openChannel, sectionOf } from '../channels/stage.ts'
+import { openChannel, sectionOf } from '../plugins/channels/stage.ts'
 import { gitlabChannel } from '../../../src/plugins/channels/gitlab.ts'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
 import type { RunResult } from '../../../src/model/runner.ts'

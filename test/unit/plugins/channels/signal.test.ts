@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { signalChannel } from '../../../src/plugins/channels/signal.ts'
-import { buildRpcError, toResult } from '../../e2e/fakes/signal.ts'
+import { signalChannel } from '../../../../src/plugins/channels/signal.ts'
+import { buildRpcError, toResult } from '../../../e2e/fakes/signal.ts'
 import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 function createChannel(fetch?: typeof globalThis.fetch) {

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createWorkspaceReader, readWorkspaceFile } from '../../../src/plugins/runners/shared/workspace.ts'
+import { createWorkspaceReader, readWorkspaceFile } from '../../../../src/plugins/runners/shared/workspace.ts'
 
 let dir: string
 let folder: string

@@ -8,7 +8,7 @@ import {
   type HttpRequest,
   createFailureReader,
   sendJson,
-} from '../../../src/plugins/channels/shared/http.ts'
+} from '../../../../src/plugins/channels/shared/http.ts'
 
 const servers: Server[] = []
 afterEach(() => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { msteamsChannel } from '../../../src/plugins/channels/msteams.ts'
-import { refuse, refuseLogin } from '../../e2e/fakes/msteams.ts'
+import { msteamsChannel } from '../../../../src/plugins/channels/msteams.ts'
+import { refuse, refuseLogin } from '../../../e2e/fakes/msteams.ts'
 import { toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const to = '19:ab12@thread.tacv2'

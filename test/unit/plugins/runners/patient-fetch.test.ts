@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { limitSilence, fetchWithoutTimeout } from '../../../src/plugins/runners/shared/ai/fetch.ts'
+import { limitSilence, fetchWithoutTimeout } from '../../../../src/plugins/runners/shared/ai/fetch.ts'
 
 let server: Server | undefined
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { whatsappChannel } from '../../../src/plugins/channels/whatsapp.ts'
+import { whatsappChannel } from '../../../../src/plugins/channels/whatsapp.ts'
 import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const accessToken = 'EAAG-secret'

@@ -1,8 +1,8 @@
 // Channels in code: what their results and exceptions mean.
 import { describe, expect, test } from 'vitest'
-import { createOwnChannel } from '../../../src/plugins/channels/shared/own.ts'
-import type { SimpleChannelDefinition, Outgoing } from '../../../src/model/channel.ts'
-import { toProblemRecord, Problem } from '../../../src/model/problem.ts'
+import { createOwnChannel } from '../../../../src/plugins/channels/shared/own.ts'
+import type { SimpleChannelDefinition, Outgoing } from '../../../../src/model/channel.ts'
+import { toProblemRecord, Problem } from '../../../../src/model/problem.ts'
 
 const message: Outgoing = {
   to: 'harbour',

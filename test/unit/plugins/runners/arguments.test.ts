@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type ArgumentValues, fillArguments } from '../../../src/plugins/runners/shared/command/spec.ts'
+import { type ArgumentValues, fillArguments } from '../../../../src/plugins/runners/shared/command/spec.ts'
 
 const nothing: ArgumentValues = {
   prompt: 'Hello',

@@ -1,7 +1,7 @@
 // A reply in the markup of each channel. The text of an attacker is shown and has no effect.
-import { toStyledText } from '../../../src/plugins/channels/signal.ts'
+import { toStyledText } from '../../../../src/plugins/channels/signal.ts'
 import { describe, expect, it } from 'vitest'
-import { splitMarkdown } from '../../../src/plugins/channels/shared/chunks.ts'
+import { splitMarkdown } from '../../../../src/plugins/channels/shared/chunks.ts'
 import {
   plainText,
   safeMarkdown,
@@ -9,8 +9,8 @@ import {
   teamsMarkdown,
   telegramHtml,
   whatsappText,
-} from '../../../src/plugins/channels/shared/markup.ts'
-import { type Markup, render } from '../../../src/plugins/channels/shared/markdown.ts'
+} from '../../../../src/plugins/channels/shared/markup.ts'
+import { type Markup, render } from '../../../../src/plugins/channels/shared/markdown.ts'
 
 const markups: [string, Markup][] = Object.entries({
   plainText,

@@ -4,7 +4,7 @@ import {
   type ReaderOptions,
   createUsageReader,
   toTurnUsage,
-} from '../../../src/plugins/runners/shared/command/printed.ts'
+} from '../../../../src/plugins/runners/shared/command/printed.ts'
 
 function readerOf(options: Partial<ReaderOptions>) {
   return createPrintedReader({

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { toConversation } from '../../../src/plugins/runners/shared/ai/call.ts'
+import { toConversation } from '../../../../src/plugins/runners/shared/ai/call.ts'
 import { createRunner } from './stage.ts'
-import { chooseModel } from '../../../src/plugins/runners/shared/ai/providers.ts'
-import { aiRunner } from '../../../src/plugins/runners/ai.ts'
-import { ModelsConfig } from '../../../src/model/config/agents.ts'
-import type { Message } from '../../../src/model/job.ts'
-import { toRunRequest } from '../../e2e/runner-request.ts'
+import { chooseModel } from '../../../../src/plugins/runners/shared/ai/providers.ts'
+import { aiRunner } from '../../../../src/plugins/runners/ai.ts'
+import { ModelsConfig } from '../../../../src/model/config/agents.ts'
+import type { Message } from '../../../../src/model/job.ts'
+import { toRunRequest } from '../../../e2e/runner-request.ts'
 
 const models = ModelsConfig.parse({
   aliases: { quick: 'local/hf.co/qwen/qwen3:8b' },
@@ -112,7 +112,7 @@ describe('a conversation', () => {
 })
 
 test('the packages of the providers are loaded by the first run, not by the start', () => {
-  const folder = resolve(import.meta.dirname, '../../../src/plugins/runners')
+  const folder = resolve(import.meta.dirname, '../../../../src/plugins/runners')
   const eager = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .filter((name) =>

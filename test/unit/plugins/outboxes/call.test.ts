@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { createApiCall } from '../../../src/plugins/outboxes/shared/call.ts'
+import { createApiCall } from '../../../../src/plugins/outboxes/shared/call.ts'
 
 test('an answer of an API that is too large is requested only once, and the problem gives the limit', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x')

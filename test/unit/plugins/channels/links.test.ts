@@ -1,9 +1,9 @@
 // Links in a reply: if the text of a link names another host than its address, the address is shown, in every markup.
 import { describe, expect, it } from 'vitest'
-import * as all from '../../../src/plugins/channels/shared/markup.ts'
-import { toStyledText } from '../../../src/plugins/channels/signal.ts'
-import { isMisleading } from '../../../src/plugins/channels/shared/links.ts'
-import { type Markup, render } from '../../../src/plugins/channels/shared/markdown.ts'
+import * as all from '../../../../src/plugins/channels/shared/markup.ts'
+import { toStyledText } from '../../../../src/plugins/channels/signal.ts'
+import { isMisleading } from '../../../../src/plugins/channels/shared/links.ts'
+import { type Markup, render } from '../../../../src/plugins/channels/shared/markdown.ts'
 
 const { plainText, safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml, whatsappText } = all
 const markups: [string, Markup][] = Object.entries(all)

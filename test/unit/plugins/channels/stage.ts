@@ -1,8 +1,8 @@
 // A message for a channel, and a provider with one answer.
 import type { z } from 'zod'
-import { builtInChannels } from '../../../src/config/keys.ts'
-import type { FullChannelDefinition } from '../../../src/define.ts'
-import type { Channel, ChannelHost, ChannelKeys, Outgoing } from '../../../src/model/channel.ts'
+import { builtInChannels } from '../../../../src/config/keys.ts'
+import type { FullChannelDefinition } from '../../../../src/define.ts'
+import type { Channel, ChannelHost, ChannelKeys, Outgoing } from '../../../../src/model/channel.ts'
 
 /** A message of a run, with the given fields. */
 export function toOutgoing(given: Partial<Outgoing> = {}): Outgoing {

@@ -1,8 +1,8 @@
 import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
-import { toModelFailure } from '../../../src/plugins/runners/shared/ai/failure.ts'
-import { toStartFailure } from '../../../src/plugins/runners/shared/command/failure.ts'
-import { ProviderConfig } from '../../../src/model/config/agents.ts'
+import { toModelFailure } from '../../../../src/plugins/runners/shared/ai/failure.ts'
+import { toStartFailure } from '../../../../src/plugins/runners/shared/command/failure.ts'
+import { ProviderConfig } from '../../../../src/model/config/agents.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 const provider = {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { webhookChannel } from '../../../src/plugins/channels/webhook.ts'
+import { webhookChannel } from '../../../../src/plugins/channels/webhook.ts'
 import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { imessageChannel } from '../../../src/plugins/channels/imessage.ts'
-import { refuse } from '../../e2e/fakes/imessage.ts'
+import { imessageChannel } from '../../../../src/plugins/channels/imessage.ts'
+import { refuse } from '../../../e2e/fakes/imessage.ts'
 import { createFetch, toOutgoing, openChannel, sectionOf } from './stage.ts'
 
 const chat = 'chat_guid:iMessage;-;+15550100'

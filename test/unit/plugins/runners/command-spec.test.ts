@@ -1,7 +1,7 @@
 import { expect, describe, test } from 'vitest'
-import { buildCommandSpec } from '../../../src/plugins/runners/shared/command/spec.ts'
-import { profiles } from '../../../src/plugins/runners/shared/command/profiles.ts'
-import { CommandOptions } from '../../../src/plugins/runners/shared/command/options.ts'
+import { buildCommandSpec } from '../../../../src/plugins/runners/shared/command/spec.ts'
+import { profiles } from '../../../../src/plugins/runners/shared/command/profiles.ts'
+import { CommandOptions } from '../../../../src/plugins/runners/shared/command/options.ts'
 
 const specOf = (config: object) => buildCommandSpec('mine', CommandOptions.parse(config), {})
 

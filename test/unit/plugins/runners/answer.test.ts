@@ -1,7 +1,7 @@
 // The reply and the verdict in the structured output of a model.
 import { expect, test } from 'vitest'
-import { parseIncompleteJson } from '../../../src/plugins/runners/shared/ai/call.ts'
-import { readVerdictReply } from '../../../src/plugins/runners/shared/ai/answer.ts'
+import { parseIncompleteJson } from '../../../../src/plugins/runners/shared/ai/call.ts'
+import { readVerdictReply } from '../../../../src/plugins/runners/shared/ai/answer.ts'
 
 const read = (text: string) =>
   readVerdictReply(
