@@ -50,11 +50,14 @@ export type LoadedPlugin = { readonly name: string; readonly label: string } & (
 
 export type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
 
+/** A definition and its plugin. */
+export type Found<Kind extends PluginKind> = {
+  readonly plugin: SoundPlugin
+  readonly definition: DefinitionByKind[Kind]
+}
+
 /** The definitions of one kind, each with its plugin. */
-export function listDefinitions<Kind extends PluginKind>(
-  plugins: readonly LoadedPlugin[],
-  kind: Kind,
-): { readonly plugin: SoundPlugin; readonly definition: DefinitionByKind[Kind] }[] {
+export function listDefinitions<Kind extends PluginKind>(plugins: readonly LoadedPlugin[], kind: Kind): Found<Kind>[] {
   return plugins.flatMap((plugin) =>
     plugin.kind === 'broken'
       ? []

@@ -110,7 +110,7 @@ export type RunnerDefinition<Options = unknown> = {
   readonly docs?: string
   /** The schema of a section without `kind`: a strict object of zod. Undefined: it has no section. */
   readonly options?: z.ZodType<Options>
-  /** Runners of this kind that need no section, by the name that agents use, with their options. */
+  /** Of a built-in kind: the runners that need no section, by the name that agents use, with their options. A plugin has none. */
   readonly ready?: Readonly<Record<string, object>>
   /** Makes the runner of a section. Throws an error whose message names the key if the options cannot work. */
   create(options: Options, host: RunnerHost): RunnerParts

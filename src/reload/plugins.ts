@@ -13,7 +13,14 @@ import { findChannelSection, listKnownChannels, readChannelKeys } from '../model
 import type { Config } from '../model/config/config.ts'
 import type { SchemeRow, SenderDefinition } from '../model/sender.ts'
 import { createSenders, listSchemes, type SenderTable } from '../pipeline/senders.ts'
-import { listDefinitions, type DefinitionByKind, type LoadedPlugin, type SoundPlugin } from '../model/plugin.ts'
+import {
+  type DefinitionByKind,
+  type Found,
+  listDefinitions,
+  type LoadedPlugin,
+  type PluginKind,
+  type SoundPlugin,
+} from '../model/plugin.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { chooseVersion, type ModuleReport } from './gate.ts'
@@ -87,21 +94,29 @@ function checkClashes(plugins: readonly LoadedPlugin[]): void {
   }
 }
 
+/** The definitions of a kind. Throws `config-invalid` for one with the name of a built-in one. */
+function takeDefinitions<Kind extends PluginKind>(
+  plugins: readonly LoadedPlugin[],
+  kind: Kind,
+  builtIn: readonly string[],
+): Found<Kind>[] {
+  const found = listDefinitions(plugins, kind)
+  const replaced = found.find(({ definition }) => builtIn.includes(definition.name))
+  if (replaced === undefined) return found
+  const { plugin, definition } = replaced
+  throw new Problem(
+    'config-invalid',
+    `plugins: ${plugin.label} has the ${kind} "${definition.name}", which is built in.`,
+  )
+}
+
 /**
  * The channels of plugins that have a section. Throws `config-invalid` for a section that no channel has, for invalid options, and for a channel
  * with the name of a built-in one. While a plugin does not load, its sections are channels whose messages wait.
  */
 export function openPluginChannels(plugins: readonly LoadedPlugin[], { channels }: Config): OwnChannel[] {
   const builtIn = (listKnownChannels(channels) ?? []).map(({ name }) => name)
-  const found = listDefinitions(plugins, 'channel')
-  const replaced = found.find(({ definition }) => builtIn.includes(definition.name))
-  if (replaced !== undefined) {
-    const { plugin, definition } = replaced
-    throw new Problem(
-      'config-invalid',
-      `plugins: ${plugin.label} has the channel "${definition.name}", which is built in.`,
-    )
-  }
+  const found = takeDefinitions(plugins, 'channel', builtIn)
   const { default: _, retry: __, own: ___, ...sections } = channels
   return Object.keys(sections)
     .filter((name) => !builtIn.includes(name))
@@ -171,15 +186,7 @@ function openChannel(
  */
 export function openPluginRunners(plugins: readonly LoadedPlugin[], { runners }: Config): OwnRunner[] {
   const builtIn = builtInRunnerKinds
-  const found = listDefinitions(plugins, 'runner')
-  const replaced = found.find(({ definition }) => builtIn.includes(definition.name))
-  if (replaced !== undefined) {
-    const { plugin, definition } = replaced
-    throw new Problem(
-      'config-invalid',
-      `plugins: ${plugin.label} has the runner "${definition.name}", which is built in.`,
-    )
-  }
+  const found = takeDefinitions(plugins, 'runner', builtIn)
   return Object.entries(runners).flatMap(([name, { kind, ...given }]): OwnRunner[] => {
     if (builtIn.includes(kind)) return []
     const known = found.find(({ definition }) => definition.name === kind)
@@ -208,15 +215,7 @@ export function openPluginOutboxes(
   plugins: readonly LoadedPlugin[],
   mappings: readonly { readonly id: string; readonly recover?: Recover | undefined }[],
 ): OutboxDefinition[] {
-  const found = listDefinitions(plugins, 'outbox')
-  const replaced = found.find(({ definition }) => outboxNames.includes(definition.name))
-  if (replaced !== undefined) {
-    const { plugin, definition } = replaced
-    throw new Problem(
-      'config-invalid',
-      `plugins: ${plugin.label} has the outbox "${definition.name}", which is built in.`,
-    )
-  }
+  const found = takeDefinitions(plugins, 'outbox', outboxNames)
   for (const { id, recover } of mappings) {
     if (recover === undefined || outboxNames.includes(recover.sender)) continue
     const { sender, turnOn: _, ...given } = recover
