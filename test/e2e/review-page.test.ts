@@ -14,7 +14,7 @@ const sha = '0123456789abcdef0123456789abcdef01234567'
 async function openExample(reply: string) {
   const fake = await startFakeGitHub({ issues: ['acme/app#7'], commits: [`acme/app@${sha}`] })
   // as: the example has this form
-  const example = parse(readBlock('src/channels/README.md', 'jsonc', '"id": "reviews"')) as {
+  const example = parse(readBlock('src/plugins/channels/README.md', 'jsonc', '"id": "reviews"')) as {
     channels: { github: object }
     hooks: object
   }
