@@ -170,8 +170,14 @@ function failPost(
 /** Names the recipient in the record, but not in the log, because a phone number or an address is personal. */
 function describeFailure(post: Post, why: string): { detail: string; logged: string } {
   const { channel, to } = post
-  const hidden = to === undefined || to === '' ? why : why.replaceAll(to, 'the recipient')
+  const hidden = to === undefined || to === '' ? why : hideWord(why, to)
   return { detail: `${describeTarget(post)}: ${why}`, logged: `${channel}: ${hidden}` }
+}
+
+/** A short recipient such as `42` may be a part of other words, which stay as they are. */
+function hideWord(text: string, word: string): string {
+  const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  return text.replaceAll(new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'gu'), 'the recipient')
 }
 
 /** The reply of a run is stored only once: a post that has the whole reply is stored without its text. */

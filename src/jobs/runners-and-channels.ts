@@ -1,5 +1,6 @@
 // Builds the configured runners and channels of a configuration once, and a built-in runner when a turn first needs it.
 import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../model/channel.ts'
+import { isOwnChannel } from '../model/action.ts'
 import { type ChannelsConfig, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
 import { noOwnParts, type OwnParts } from '../model/plugin.ts'
@@ -89,7 +90,13 @@ function buildChannels(
   })
   const channels = [
     ...configured,
-    ...own.map((channel) => createOwnChannel(channel, readChannelKeys(config, channel.id), host)),
+    ...own.map((channel) => createOwnChannel(channel, readOwnKeys(config, channel.id), host)),
   ]
   return new Map(channels.map((channel) => [channel.id, channel]))
+}
+
+/** `timeoutMs` is a key of the gateway only in the section of a plugin: in `channels.own`, it may be an option of the code. */
+function readOwnKeys(config: ChannelsConfig, id: string): Partial<ChannelKeys> {
+  const { timeoutMs, ...keys } = readChannelKeys(config, id)
+  return isOwnChannel(id) ? keys : { ...keys, timeoutMs }
 }

@@ -12,6 +12,7 @@ import type { OwnRunner } from '../model/runner.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
 import type { SchemeRow, SenderDefinition } from '../model/sender.ts'
+import { limitOutbox } from '../plugins/outboxes/shared/own.ts'
 import { createSenders, listSchemes, type SenderTable } from '../pipeline/senders.ts'
 import {
   type DefinitionByKind,
@@ -230,7 +231,7 @@ export function openPluginOutboxes(
       if (read instanceof Problem) throw new Problem('config-invalid', read.message)
     }
   }
-  return found.map(({ definition }) => definition)
+  return found.map(({ plugin, definition }) => limitOutbox(definition, plugin))
 }
 
 type BrokenPlugin = Extract<LoadedPlugin, { kind: 'broken' }>

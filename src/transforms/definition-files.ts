@@ -98,7 +98,7 @@ export async function findPresetPackage(dir: string, name: string): Promise<Pres
     if (!isInside(root, await realpath(file))) {
       throw new Problem(
         'config-invalid',
-        `${folder}/${name} is a link that leads out of ${folder}: install the package itself.`,
+        `${folder}/${name} is a link that leads out of ${folder}: install the package itself (npm install --install-links <folder>).`,
       )
     }
     return toPresetFile({ root, file, folder, packageName: name }, file)

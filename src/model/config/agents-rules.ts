@@ -1,6 +1,6 @@
 // Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
 import { type ChannelName, isOwnChannel } from '../action.ts'
-import { listKnownChannels } from './channels.ts'
+import { listChannelIds } from './channels.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toIssue, toDottedPath } from './issue.ts'
 import { findNearest } from '../../base/text.ts'
@@ -170,7 +170,7 @@ export function findUnknownChannelIssues(name: ChannelName | undefined, config: 
   const fault = name === undefined ? undefined : findChannelFault(name, config)
   if (name === undefined || fault === undefined) return []
   // a text that is not similar to a name may be a secret in the wrong place
-  const near = findNearest(name, listKnownChannels(config.channels)?.map((known) => known.name) ?? [])
+  const near = findNearest(name, listChannelIds(config.channels) ?? [])
   const found =
     near === undefined
       ? fault

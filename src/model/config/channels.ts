@@ -81,6 +81,13 @@ export function listKnownChannels(channels: ChannelsConfig): readonly KnownChann
   return Reflect.get(channels, known)
 }
 
+/** The names that a mapping may have: the known channels, and those with a section of a plugin. Undefined if every name may be one. */
+export function listChannelIds(channels: ChannelsConfig): readonly string[] | undefined {
+  const names = listKnownChannels(channels)?.map(({ name }) => name)
+  const sections = Object.keys(channels).filter((name) => !reservedChannelNames.includes(name))
+  return names && [...new Set([...names, ...sections])]
+}
+
 /** The keys of `channels` that are no channel. */
 export const reservedChannelNames: readonly string[] = ['default', 'retry', 'own', 'last']
 

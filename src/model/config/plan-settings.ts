@@ -1,6 +1,6 @@
 // What the mapping engine reads of a configuration, and what it looks up there. The rules of the configuration look up the same.
 import { type ChannelName, isOwnChannel } from '../action.ts'
-import { type ChannelsConfig, findChannelSection, listKnownChannels } from './channels.ts'
+import { type ChannelsConfig, findChannelSection, listChannelIds } from './channels.ts'
 import type { Flow, SharedLimits } from './flow.ts'
 import type { JobKeys } from './job-keys.ts'
 import { isModelName, resolveModelName } from './permission.ts'
@@ -90,7 +90,7 @@ export function isChannelConfigured(name: ChannelName, { channels }: Pick<PlanSe
 
 /** Why there is no such channel, as the end of a sentence; undefined if there is one, with a section or without. */
 export function findChannelFault(name: ChannelName, config: Pick<PlanSettings, 'channels'>): string | undefined {
-  const names = listKnownChannels(config.channels)?.map((known) => known.name)
+  const names = listChannelIds(config.channels)
   if (names === undefined || names.includes(name) || isOwnChannel(name) || isChannelConfigured(name, config))
     return undefined
   return `expected one of ${names.map((known) => `"${known}"`).join(', ')}, found a string`

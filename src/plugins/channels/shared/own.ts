@@ -12,6 +12,8 @@ import type {
   SimpleChannelDefinition,
 } from '../../../model/channel.ts'
 import { ProbeResult } from '../../../model/channel.ts'
+import { listConfigSecrets, listSecretForms } from '../../../model/config/secrets.ts'
+import { attemptWithin } from '../../../base/time.ts'
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import { toRetryWait } from '../../../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
@@ -24,6 +26,8 @@ const defaultMaxChars = 4_000
 /** The maximum length of a piece, if the code of the module is invalid, so that its limit is unknown. */
 const unknownMaxChars = 2_000
 const brokenRetryMs = 60_000
+/** The time limit of an attempt whose section names none. The worker has the same. */
+const maxTimeoutMs = 60_000
 const maxDetailChars = 500
 
 const detail = z.string().transform((text) => cut(toPrintableLine(text), maxDetailChars))
@@ -37,8 +41,16 @@ const Result = z.discriminatedUnion('kind', [
 ])
 const Pieces = z.array(z.string()).min(1)
 
-/** Makes the channel of a loaded definition. `keys`: those of its section. */
-export function createOwnChannel(own: OwnChannel, { to, onUnknown }: Partial<ChannelKeys>, host: ChannelHost): Channel {
+/**
+ * Makes the channel of a loaded definition. `keys`: those of its section. While code of it throws before a message is sent, its messages wait, as
+ * for code that does not load. `hide`: hides secrets in what the code returns.
+ */
+export function createOwnChannel(
+  own: OwnChannel,
+  { to, onUnknown, timeoutMs }: Partial<ChannelKeys>,
+  host: ChannelHost,
+  hide = createMask(own),
+): Channel {
   const { id } = own
   const repeatsUnknown = onUnknown === 'repeat'
   if (own.kind === 'broken') return { ...createBrokenChannel(own.problem.detail), id, to, repeatsUnknown }
@@ -52,17 +64,36 @@ export function createOwnChannel(own: OwnChannel, { to, onUnknown }: Partial<Cha
   } catch (thrown) {
     return { ...createBrokenChannel(describeException(thrown)), id, to, repeatsUnknown }
   }
+  const missing = (['whyNot', 'split', 'send'] as const).find((name) => typeof parts[name] !== 'function')
+  if (missing !== undefined)
+    return { ...createBrokenChannel(describe(`must return ${missing} from create.`)), id, to, repeatsUnknown }
+
+  function checkRecipient(recipient: string | undefined): {
+    readonly why?: string | undefined
+    readonly fault?: string
+  } {
+    try {
+      const why: unknown = parts.whyNot(recipient)
+      return { why: typeof why === 'string' ? cut(toPrintableLine(hide(why)), maxDetailChars) : undefined }
+    } catch (thrown) {
+      return { fault: describeException(thrown) }
+    }
+  }
 
   async function send(message: Outgoing): Promise<SendResult> {
-    let given: unknown
-    try {
-      given = await parts.send(message)
-    } catch (thrown) {
-      const why = explainUnsent(thrown)
-      if (why !== undefined) return { kind: 'transient', detail: describe(`could not connect: ${why}.`) }
-      return { kind: 'ambiguous', detail: describeException(thrown) }
-    }
-    return toResult(given, describe)
+    const { fault } = checkRecipient(message.to ?? to)
+    if (fault !== undefined) return toWaiting(fault)
+    const ms = timeoutMs ?? maxTimeoutMs
+    const limited =
+      timeoutMs === undefined
+        ? message
+        : { ...message, signal: AbortSignal.any([message.signal, AbortSignal.timeout(ms)]) }
+    const attempt = await attemptWithin<unknown>(ms, () => parts.send(limited))
+    if (attempt.kind === 'late') return { kind: 'ambiguous', detail: describe(`did not end within ${ms} ms.`) }
+    if (attempt.kind === 'ended') return toResult(attempt.value, { describe, hide })
+    const why = explainUnsent(attempt.thrown)
+    if (why !== undefined) return { kind: 'transient', detail: describe(`could not connect: ${why}.`) }
+    return { kind: 'ambiguous', detail: describeException(attempt.thrown) }
   }
 
   return {
@@ -70,14 +101,7 @@ export function createOwnChannel(own: OwnChannel, { to, onUnknown }: Partial<Cha
     to,
     repeatsUnknown,
     dedupes: parts.dedupes === true || parts.dedupes === 'briefly' ? parts.dedupes : false,
-    whyNot(recipient) {
-      try {
-        const why: unknown = parts.whyNot(recipient ?? to)
-        return typeof why === 'string' ? cut(toPrintableLine(why), maxDetailChars) : undefined
-      } catch (thrown) {
-        return describeException(thrown)
-      }
-    },
+    whyNot: (recipient) => checkRecipient(recipient ?? to).why,
     split(text, format) {
       try {
         const pieces = Pieces.safeParse(parts.split(text, format))
@@ -112,19 +136,34 @@ function toParts(definition: SimpleChannelDefinition<unknown>, options: unknown)
   }
 }
 
-function toResult(given: unknown, describe: (what: string) => string): SendResult {
+/** Hides the secrets among the options: a provider may repeat them in its answer. */
+function createMask(own: OwnChannel): (text: string) => string {
+  const options = own.kind === 'sound' ? own.options : {}
+  const forms = listSecretForms(listConfigSecrets({ options }, []))
+  return (text) => forms.reduce((rest, form) => rest.replaceAll(form, '***'), text)
+}
+
+function toResult(
+  given: unknown,
+  { describe, hide }: { describe: (what: string) => string; hide: (text: string) => string },
+): SendResult {
   const { data: result } = Result.safeParse(given)
   if (result === undefined) {
     const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult defines it.'
     return { kind: 'ambiguous', detail: `${describe('returned no valid result.')} ${expected}` }
   }
-  if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
-  return { kind: result.kind, detail: result.detail, ...toRetryWait(result.retryAfterMs) }
+  if (result.kind === 'sent') return { kind: 'sent', id: hide(result.id) }
+  const wait = 'retryAfterMs' in result ? toRetryWait(result.retryAfterMs) : {}
+  return { kind: result.kind, detail: hide(result.detail), ...wait }
 }
 
 /** The code of a channel is given Markdown only. */
 function toMarkdown({ text, format }: Outgoing): Pick<Outgoing, 'text' | 'format'> {
   return { text: format === 'plain' ? render(text, safeMarkdown, format) : text, format: 'markdown' }
+}
+
+function toWaiting(why: string): SendResult {
+  return { kind: 'rate-limited', retryAfterMs: brokenRetryMs, detail: `${why} The reply waits until it is fixed.` }
 }
 
 /** Replaces a channel whose code is invalid: replies wait until the code is fixed. */
@@ -133,11 +172,7 @@ function createBrokenChannel(why: string): ChannelParts {
     dedupes: false,
     whyNot: () => undefined,
     split: (markdown) => splitMarkdown(markdown, { limit: unknownMaxChars }),
-    send: async () => ({
-      kind: 'rate-limited',
-      retryAfterMs: brokenRetryMs,
-      detail: `${why} The reply waits until it is fixed.`,
-    }),
+    send: async () => toWaiting(why),
     probe: async () => ({ ok: false, detail: why }),
   }
 }

@@ -90,13 +90,45 @@ describe('a channel in code', () => {
     expect(open({ maxChars: 100 }).split(words).length).toBeGreaterThan(99)
   })
 
-  test('a channel in code refuses a recipient with the reason from its whyNot, and also if whyNot throws', () => {
+  test('a channel in code refuses a recipient with the reason from its whyNot, and its messages wait if whyNot throws', async () => {
     expect(open({}).whyNot('anybody')).toBeUndefined()
     expect(open({ whyNot: (to) => `no ${to}` }).whyNot('pigeon')).toBe('no pigeon')
     const whyNot = () => {
       throw new Error('no')
     }
-    expect(open({ whyNot }).whyNot('pigeon')).toContain('threw a Error at x.ts:1')
+    // a refusal would lose the reply
+    expect(open({ whyNot }).whyNot('pigeon')).toBeUndefined()
+    expect(await open({ whyNot }).send(message)).toEqual({
+      kind: 'rate-limited',
+      retryAfterMs: 60_000,
+      detail: 'The channel hooks/channels/x threw a Error at x.ts:1. The reply waits until it is fixed.',
+    })
+  })
+
+  test('no detail of a channel in code shows a secret of its options', async () => {
+    const send = () => ({ kind: 'permanent' as const, detail: 'The key tk_0123456789 is not valid.' })
+    const own = { kind: 'sound' as const, id: 'x', label: 'x.ts', hash: 'h', describeThrown: () => '' }
+    const channel = createOwnChannel({ ...own, definition: { send }, options: { token: 'tk_0123456789' } }, {}, host)
+    expect(await channel.send(message)).toEqual({ kind: 'permanent', detail: 'The key *** is not valid.' })
+  })
+
+  test('an attempt of a plugin ends at the time limit of its section', async () => {
+    const send = () => new Promise<never>(() => {})
+    const own = { kind: 'sound' as const, id: 'x', label: 'x.ts', hash: 'h', describeThrown: () => '' }
+    const channel = createOwnChannel({ ...own, definition: { send }, options: {} }, { timeoutMs: 20 }, host)
+    const detail = 'The channel x.ts did not end within 20 ms.'
+    expect(await channel.send(message)).toEqual({ kind: 'ambiguous', detail })
+  })
+
+  test('a channel whose create returns no send keeps its messages until it is fixed', async () => {
+    const own = { kind: 'sound' as const, id: 'x', label: 'x.ts', hash: 'h', describeThrown: () => '' }
+    // as: authors may return anything
+    const definition = { name: 'x', about: 'x', create: () => ({ whyNot() {}, split: () => ['a'] }) } as never
+    const channel = createOwnChannel({ ...own, definition, options: {} }, {}, host)
+    expect(await channel.send(message)).toMatchObject({
+      kind: 'rate-limited',
+      detail: expect.stringContaining('must return send from create'),
+    })
   })
 
   test('a reply to a channel in code that does not load waits until the code is fixed', async () => {
