@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { formatQuantity } from '../base/text.ts'
 import type { Config } from '../model/config/config.ts'
-import { ConfigSchema, OpenConfigSchema } from './keys.ts'
+import { ConfigSchema, getOpenConfigSchema } from './keys.ts'
 import { readMappingId } from '../model/config/mapping.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config/issue.ts'
 import { findConfigIssues } from '../model/config/rules.ts'
@@ -120,7 +120,7 @@ function checkText(text: string, env: Env, options: LoadOptions = {}): ConfigRes
 /** With plugins, which are loaded later, sections may be theirs. */
 function chooseSchema(data: unknown): typeof ConfigSchema {
   const plugins: unknown = typeof data === 'object' && data !== null ? Reflect.get(data, 'plugins') : undefined
-  return Array.isArray(plugins) && plugins.length > 0 ? OpenConfigSchema : ConfigSchema
+  return Array.isArray(plugins) && plugins.length > 0 ? getOpenConfigSchema() : ConfigSchema
 }
 
 /** Removes the keys that have an issue already, and applies the rules to the rest of the configuration. Returns the further issues. */

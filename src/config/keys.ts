@@ -83,8 +83,12 @@ function toRecoverSchema(list: readonly OutboxDefinition[]) {
 export const builtInParts: KeyParts = { channels, runners, outboxes }
 export const builtInKeys = createKeys(builtInParts)
 export const ConfigSchema = builtInKeys.config
-/** Takes sections of plugins too, which are checked when the plugins are loaded. */
-export const OpenConfigSchema = createKeys(builtInParts, { takesOthers: true }).config
+let open: typeof ConfigSchema | undefined
+/** The schema that takes sections of plugins too, which are checked when the plugins are loaded. Few configurations need it. */
+export function getOpenConfigSchema(): typeof ConfigSchema {
+  open ??= createKeys(builtInParts, { takesOthers: true }).config
+  return open
+}
 
 export const builtInChannels = builtInKeys.channels
 export const RecoverSchema = builtInKeys.recover

@@ -64,12 +64,13 @@ function buildRunner(
   const ofPlugin = own.find(({ name }) => name === id)
   if (ofPlugin !== undefined) return createOwnRunner(ofPlugin, host)
   const section = Object.hasOwn(runners, id) ? runners[id] : undefined
-  const found = builtInRunners.find(({ name, ready = {} }) =>
-    section === undefined ? Object.hasOwn(ready, id) : name === section.kind,
-  )
-  if (found === undefined) return undefined
-  const { kind: _, ...options } = section ?? { kind: undefined, ...found.ready?.[id] }
-  return { ...found.create(found.options?.parse(options), host), id }
+  if (section !== undefined) {
+    const { kind, ...options } = section
+    const found = builtInRunners.find(({ name }) => name === kind)
+    return found && { ...found.create(options, host), id }
+  }
+  const found = builtInRunners.find(({ ready = {} }) => Object.hasOwn(ready, id))
+  return found && { ...found.create(found.options?.parse(found.ready?.[id]), host), id }
 }
 
 /** A built-in channel is there if it has a section, or needs none. */

@@ -90,9 +90,10 @@ export function isChannelConfigured(name: ChannelName, { channels }: Pick<PlanSe
 
 /** Why there is no such channel, as the end of a sentence; undefined if there is one, with a section or without. */
 export function findChannelFault(name: ChannelName, config: Pick<PlanSettings, 'channels'>): string | undefined {
+  // asked for each action, so the list is made only for a name that has no section
+  if (isOwnChannel(name) || isChannelConfigured(name, config)) return undefined
   const names = listChannelIds(config.channels)
-  if (names === undefined || names.includes(name) || isOwnChannel(name) || isChannelConfigured(name, config))
-    return undefined
+  if (names === undefined || names.includes(name)) return undefined
   return `expected one of ${names.map((known) => `"${known}"`).join(', ')}, found a string`
 }
 

@@ -3,7 +3,7 @@ import { parse, type ParseError } from 'jsonc-parser'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 import { CommandOptions } from '../../../src/plugins/runners/shared/command/options.ts'
-import { builtInChannels, ConfigSchema, OpenConfigSchema } from '../../../src/config/keys.ts'
+import { builtInChannels, ConfigSchema, getOpenConfigSchema } from '../../../src/config/keys.ts'
 import { HooksConfig } from '../../../src/model/config/hooks.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { pages, readBlocks } from '../../pages.ts'
@@ -56,7 +56,7 @@ test('the pages have configurations to check', () => {
 
 test.each(shown)('the example of $page under "$section" is a valid configuration', ({ text }) => {
   const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
-  const schema = 'plugins' in filled ? OpenConfigSchema : ConfigSchema
+  const schema = 'plugins' in filled ? getOpenConfigSchema() : ConfigSchema
   expect(schema.safeParse(filled).error?.issues).toBeUndefined()
   // a part of a configuration omits other parts, so only a whole one is parsed
   if (!isWhole(text)) return
