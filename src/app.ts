@@ -37,7 +37,7 @@ import { createHandshakeSecrets, withSaveListener } from './http/handshake-secre
 import { createMailbox } from './deliveries/mailbox.ts'
 import { createNode } from './jobs/node.ts'
 import { createReadiness } from './http/readiness.ts'
-import { builtInOutboxes } from './built-in.ts'
+import { outboxes } from './plugins/outboxes/index.ts'
 import { createRecovery } from './deliveries/recovery/recovery.ts'
 import { createEntry } from './http/entry.ts'
 import { createReceiver } from './http/receive.ts'
@@ -280,7 +280,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const signers = share.throttle('signers', createThrottle({ clock }))
   const recovery = createRecovery({
     generation,
-    outboxes: () => [...builtInOutboxes, ...live.ownParts().outboxes],
+    outboxes: () => [...outboxes, ...live.ownParts().outboxes],
     store,
     rerunner,
     duty: duties.recovery,

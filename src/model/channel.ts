@@ -63,11 +63,31 @@ export type CommitStatus = {
 /** Whether the provider answers and accepts the credential. `detail` is one sentence, without a secret. */
 export type Probe = { readonly ok: boolean; readonly detail: string }
 
-/** Checks what the code of an integrator returns as a probe. */
-export const ProbeResult = z.object({
+const ProbeResult = z.object({
   ok: z.boolean(),
   detail: z.string().transform((text) => cut(toPrintableLine(text), 500)),
 })
+
+/** The probe of an integrator's code, if it has one, as a probe that returns its exceptions and invalid results as failures. */
+export function guardProbe(
+  parts: { probe?(signal: AbortSignal): Promise<Probe> },
+  {
+    describe,
+    describeException,
+  }: { readonly describe: (what: string) => string; readonly describeException: (thrown: unknown) => string },
+): { probe?(signal: AbortSignal): Promise<Probe> } {
+  if (parts.probe === undefined) return {}
+  return {
+    async probe(signal) {
+      try {
+        const probed = ProbeResult.safeParse(await parts.probe?.(signal))
+        return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
+      } catch (thrown) {
+        return { ok: false, detail: describeException(thrown) }
+      }
+    },
+  }
+}
 
 /** `id`: has no dot, and is the same for every attempt. `hops`: see `Outgoing`. */
 export type WebhookEvent = {

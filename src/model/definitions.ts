@@ -18,10 +18,12 @@ const channelName = plainName.refine(
 
 const VerifierShape = CodeShape.extend({ scheme: plainName, source: nonBlank.optional() })
 
+const aSchema = z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod')
+
 const PresetShape = z.looseObject({
   name: nonBlank,
   title: nonBlank,
-  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod'),
+  options: aSchema,
   setup: z
     .looseObject({
       key: z.looseObject({ option: z.enum(['secret', 'publicKey']), from: z.enum(['operator', 'sender']) }).optional(),
@@ -35,7 +37,7 @@ const PresetShape = z.looseObject({
 const ChannelShape = z.looseObject({
   name: channelName.optional(),
   about: nonBlank.optional(),
-  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod').optional(),
+  options: aSchema.optional(),
   maxChars: z.int().min(100).optional(),
   dedupes: z.boolean().optional(),
   whyNot: aFunction.optional(),
@@ -52,7 +54,7 @@ const PluginChannelShape = ChannelShape.extend({ name: channelName }).refine(
 const RunnerShape = z.looseObject({
   name: plainName,
   about: nonBlank,
-  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod').optional(),
+  options: aSchema.optional(),
   ready: z.record(z.string(), z.looseObject({})).optional(),
   create: aFunction,
 })
@@ -61,7 +63,7 @@ const OutboxShape = z.looseObject({
   name: plainName,
   about: nonBlank,
   remembers: z.boolean(),
-  options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod'),
+  options: aSchema,
   create: aFunction,
 })
 

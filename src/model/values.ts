@@ -14,6 +14,9 @@ export const aFunction = z.custom<unknown>((value) => typeof value === 'function
 /** The path of a file, a folder or a program. It has no control characters, because service files and terminals would obey them. */
 export const filePath = nonBlank.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
 
+/** The name of an npm package. */
+export const packageNamePattern = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/
+
 /** Why a URL cannot be requested; undefined if it can. The reason does not show the URL. */
 function findUrlFault(text: string): string | undefined {
   if (!URL.canParse(text)) return 'must be an http or https URL'

@@ -1,13 +1,13 @@
 // Loads channels in code from hooks/channels for the sections of channels.own. The posts of a channel that never loaded wait.
-import type { z } from 'zod'
 import { listNames, toExpectedFile } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
-import { safeParseChannel, describeIssues } from '../model/definitions.ts'
+import { safeParseChannel } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { type ModuleReport, chooseVersion } from './gate.ts'
+import { readOptions } from './plugins.ts'
 
 export type LoadedChannels = { readonly channels: readonly OwnChannel[]; readonly reports: readonly ModuleReport[] }
 
@@ -48,20 +48,11 @@ function checkChannel({ name, module, section }: Wanted, definition: Definition 
     const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
     return buildBrokenChannel(about, `${module} must export a channel by default: defineChannel({ … }).`, frame)
   }
-  let options: z.ZodSafeParseResult<unknown> | undefined
-  try {
-    options = parsed.value.options?.safeParse(removeGatewayKeys(section))
-  } catch (thrown) {
-    return buildBrokenChannel(about, `${module}: the schema of its options threw ${describeThrown(thrown)}.`)
-  }
-  if (options?.success === false) {
-    const where = ['channels', 'own', name]
-    throw new Problem('config-invalid', `The options of channels.own.${name} are invalid for ${module}`, {
-      frame: describeIssues(options.error, section, where).join('\n'),
-    })
-  }
-  const given = options === undefined ? removeGatewayKeys(section) : options.data
-  return { kind: 'sound', ...about, definition: parsed.value, options: given, hash, describeThrown }
+  const given = removeGatewayKeys(section)
+  const at = ['channels', 'own', name]
+  const read = readOptions({ label: module, describeThrown }, { definition: parsed.value, given, at, section })
+  if (read instanceof Problem) return buildBrokenChannel(about, read.message)
+  return { kind: 'sound', ...about, definition: parsed.value, options: read.options, hash, describeThrown }
 }
 
 function buildBrokenChannel(about: { id: string; label: string }, detail: string, frame?: string): OwnChannel {

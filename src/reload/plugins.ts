@@ -240,8 +240,8 @@ type BrokenPlugin = Extract<LoadedPlugin, { kind: 'broken' }>
  * The options that the schema of a definition returns; a Problem if the schema throws. Throws `config-invalid` for invalid options. `section`: the
  * section with the keys of the gateway, for messages.
  */
-function readOptions(
-  { label, describeThrown }: SoundPlugin,
+export function readOptions(
+  { label, describeThrown }: Pick<SoundPlugin, 'label' | 'describeThrown'>,
   input: {
     readonly definition: { readonly options?: { safeParse(value: unknown): z.ZodSafeParseResult<unknown> } }
     readonly given: object

@@ -5,14 +5,13 @@ import { extname, join, sep } from 'node:path'
 import { explainUntrustedLink } from '../base/links.ts'
 import { Problem } from '../model/problem.ts'
 import { fileNamePattern } from '../model/api/names.ts'
+import { packageNamePattern } from '../model/values.ts'
 import type { ModuleFile } from './modules/build.ts'
 import { followLinks, isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
 
 const folders = { verifier: 'hooks/verifiers', channel: 'hooks/channels' } as const
 const presetsFolder = 'hooks/presets'
 const packageFolders = ['hooks/node_modules', 'node_modules']
-
-const packageName = /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/
 
 /**
  * The module of a preset. `fixtures`: the path of the folder of its fixtures. `page`: the path of its README; undefined for a preset that is a
@@ -90,7 +89,7 @@ export async function findPluginFile(
 
 /** The package of this name in the node_modules of `hooks/`, or else of the config directory. Throws `config-invalid` if a link leads out. */
 export async function findPresetPackage(dir: string, name: string): Promise<PresetFile | undefined> {
-  if (!packageName.test(name)) return undefined
+  if (!packageNamePattern.test(name)) return undefined
   for (const folder of packageFolders) {
     const root = await resolveRealPath(join(dir, folder))
     const file = join(root, name)

@@ -4,7 +4,7 @@ import { createHookloom, type HookloomOptions } from '../../src/app.ts'
 import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
 import type { StoreReader } from '../../src/store/store.ts'
 import { onFileEnd } from '../file-end.ts'
-import { type GatewayOptions, makeConfigDir, writeFiles } from './gateway.ts'
+import { gatewayToken, type GatewayOptions, makeConfigDir, writeFiles } from './gateway.ts'
 
 export type Inside = {
   readonly dir: string
@@ -45,4 +45,17 @@ export async function readStore<Found>(dir: string, read: (reader: StoreReader) 
   } finally {
     await reader.close()
   }
+}
+
+/** The first job of the newest delivery. */
+export async function readNewestJob({ dir }: Pick<Inside, 'dir'>) {
+  const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+  return records.at(-1)?.jobs[0]
+}
+
+/** Why the gateway serves less than is saved, as sentences. */
+export async function readDegradedBy({ adminUrl }: Inside): Promise<string[]> {
+  const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+  const { problems } = (await answer.json()) as { problems: { detail: string }[] }
+  return problems.map(({ detail }) => detail)
 }

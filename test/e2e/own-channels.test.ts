@@ -5,8 +5,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
-import { gatewayToken, hookToken, makeConfigDir, post, startGateway, writeFiles } from './gateway.ts'
-import { type Inside, readStore, startInside } from './inside.ts'
+import { hookToken, makeConfigDir, post, startGateway, writeFiles } from './gateway.ts'
+import { type Inside, readDegradedBy, readNewestJob, startInside } from './inside.ts'
 
 const file = 'hooks/channels/ntfy.ts'
 const ntfy = readBlock('src/plugins/README.md', 'ts', 'defineChannel')
@@ -30,17 +30,6 @@ async function ask({ url }: Pick<Inside, 'url'>, payload: object = {}): Promise<
     body: JSON.stringify({ message: 'The tide is out.', channel: 'own:ntfy', to: 'harbour', ...payload }),
   })
   return answer.status
-}
-
-async function readNewestJob({ dir }: Pick<Inside, 'dir'>) {
-  const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
-  return records.at(-1)?.jobs[0]
-}
-
-async function readDegradedBy({ adminUrl }: Inside): Promise<string[]> {
-  const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
-  const { problems } = (await answer.json()) as { problems: { detail: string }[] }
-  return problems.map(({ detail }) => detail)
 }
 
 describe('channels of integrators', () => {

@@ -8,7 +8,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
 import { gatewayToken, hookToken, makeConfigDir, writeFiles } from './gateway.ts'
-import { type Inside, readStore, startInside } from './inside.ts'
+import { type Inside, readDegradedBy, readNewestJob, readStore, startInside } from './inside.ts'
 
 /** A package with a channel that keeps a counter between two messages. */
 const channel = `import { defineChannel } from 'hookloom/define'
@@ -144,17 +144,6 @@ async function ask({ url }: Pick<Inside, 'url'>, payload: object = {}): Promise<
     headers: { 'content-type': 'application/json', authorization: `Bearer ${hookToken}` },
     body: JSON.stringify({ message: 'The tide is out.', channel: 'harbour', to: 'quay', ...payload }),
   })
-}
-
-async function readNewestJob({ dir }: Pick<Inside, 'dir'>) {
-  const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
-  return records.at(-1)?.jobs[0]
-}
-
-async function readDegradedBy({ adminUrl }: Inside): Promise<string[]> {
-  const answer = await fetch(`${adminUrl}/readyz`, { headers: { authorization: `Bearer ${gatewayToken}` } })
-  const { problems } = (await answer.json()) as { problems: { detail: string }[] }
-  return problems.map(({ detail }) => detail)
 }
 
 describe('a channel of an installed package', () => {

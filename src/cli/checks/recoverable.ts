@@ -1,6 +1,6 @@
 // Which senders of the mappings have an API that lists their failed deliveries.
 import type { AssembledParts } from '../../reload/assemble.ts'
-import { builtInOutboxes } from '../../built-in.ts'
+import { outboxes } from '../../plugins/outboxes/index.ts'
 import type { CheckFinding } from './findings.ts'
 
 /** A sender without a list of its deliveries is no failure: most senders have none. */
@@ -10,7 +10,7 @@ export function checkRecoverable({
   own,
 }: Pick<AssembledParts, 'mappings' | 'senders' | 'own'>): CheckFinding[] {
   const known: ReadonlySet<string> = new Set(
-    [...builtInOutboxes, ...own.outboxes].flatMap(({ name, remembers }) => (remembers ? [name] : [])),
+    [...outboxes, ...own.outboxes].flatMap(({ name, remembers }) => (remembers ? [name] : [])),
   )
   const asked: ReadonlySet<string> = new Set(mappings.flatMap(({ recover }) => recover?.sender ?? []))
   const named = mappings.flatMap(({ match, verify }) => {

@@ -7,7 +7,7 @@ import { wrapExternal, neutralise } from '../../boundary/boundary.ts'
 import { loadConfig } from '../../config/config.ts'
 import { parseEnv } from '../../config/env.ts'
 import { configFile, envFile, readConfigText } from '../../config/text.ts'
-import { listConfigSecrets, listSecretForms, minSecretChars } from '../../model/config/secrets.ts'
+import { createSecretMask, listConfigSecrets, minSecretChars } from '../../model/config/secrets.ts'
 import { Problem, toProblem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 
@@ -65,9 +65,8 @@ function cutText(value: unknown, secrets: readonly string[]): unknown {
   return `${takeStart(text, maxTextChars)} [Cut here: ${text.length - maxTextChars} of ${text.length} characters are left out.]`
 }
 
-/** Replaces secrets. `text` may be JSON. */
 function maskSecrets(text: string, secrets: readonly string[]): string {
-  return listSecretForms(secrets).reduce((rest, form) => rest.replaceAll(form, secretMark), text)
+  return createSecretMask(secrets, secretMark)(text)
 }
 
 /** The secrets of the configuration on disk, even if the configuration is invalid, and every value of `.env`. */

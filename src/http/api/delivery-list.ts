@@ -30,7 +30,9 @@ export async function listDeliveries(
   { query: given }: Pick<CallRequest<'GET /api/deliveries'>, 'query'>,
 ): Promise<DeliveryPage> {
   const { store } = parts
-  const [limit, state, before] = [readLimit(given), readStateParameter(given), readParameter(given, 'before')]
+  const limit = readLimit(given)
+  const state = readStateParameter(given)
+  const before = readParameter(given, 'before')
   const filters = {
     hook: readParameter(given, 'hook'),
     source: readParameter(given, 'source'),

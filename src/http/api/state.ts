@@ -17,7 +17,8 @@ export function handleState({ store, clock }: Pick<ApiParts, 'store' | 'clock'>)
       return { state }
     },
     'POST /api/state/drop': async ({ query }) => {
-      const [module, key] = [readParameter(query, 'module'), readParameter(query, 'key')]
+      const module = readParameter(query, 'module')
+      const key = readParameter(query, 'key')
       if (module === undefined) throw new Problem('usage-invalid', 'Name the module: ?module=<name>.')
       const values = await listModuleState(store, clock(), module)
       let dropped = 0

@@ -76,7 +76,7 @@ export function createChannelsConfig(
   )
 }
 
-/** The channels that a configuration may name: the built-in ones, and those that have a section. Undefined if every name may be one. */
+/** The built-in channels, and `last`. Undefined if every name may be a channel. */
 export function listKnownChannels(channels: ChannelsConfig): readonly KnownChannel[] | undefined {
   return Reflect.get(channels, known)
 }

@@ -9,7 +9,7 @@ import { SharedLimits } from './flow.ts'
 import { HooksConfig } from './hooks.ts'
 import { logLevels } from '../log.ts'
 import { TokensConfig } from './tokens.ts'
-import { filePath, hostName, nonBlank, network } from '../values.ts'
+import { filePath, hostName, nonBlank, network, packageNamePattern } from '../values.ts'
 
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
@@ -17,8 +17,7 @@ const milliseconds = z.int().positive()
 const pluginName = z
   .string()
   .refine(
-    (name) =>
-      /^(?:@[a-z\d~-][\w.~-]*\/)?[a-z\d~-][\w.~-]*$/.test(name) || /^\.\/(?!(?:.*\/)?\.\.(?:\/|$)).+/.test(name),
+    (name) => packageNamePattern.test(name) || /^\.\/(?!(?:.*\/)?\.\.(?:\/|$)).+/.test(name),
     'must be the name of a package, or "./" and a path below hooks/',
   )
 

@@ -147,6 +147,12 @@ export function listSecretForms(secrets: readonly string[]): string[] {
   return [...new Set(forms)].toSorted((one, other) => other.length - one.length)
 }
 
+/** Replaces secrets, in each of their forms, by a mark. The text may be JSON. */
+export function createSecretMask(secrets: readonly string[], mark: string): (text: string) => string {
+  const forms = listSecretForms(secrets)
+  return (text) => forms.reduce((rest, form) => rest.replaceAll(form, mark), text)
+}
+
 function listForms(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const whole = bytes.toString('base64')

@@ -1,7 +1,8 @@
 // Requests by which senders check a URL, as their documentation describes them.
-import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Handshake, HandshakeReply, RequestHead, VerifyRequest } from '../../define.ts'
 import { snsConfirmation } from './certificates.ts'
+import { isSame } from './shared.ts'
 
 type Answer = Handshake['answer']
 
@@ -17,8 +18,6 @@ const onUnsigned = (isHandshakeHead: (head: RequestHead) => boolean, answer: Ans
 const readQuery = ({ url }: RequestHead) => new URLSearchParams(/\?(.*)/s.exec(url)?.[1] ?? '')
 const isOfType = ({ headers }: RequestHead, type: string) =>
   (headers['content-type'] ?? '').toLowerCase().startsWith(type)
-const isSame = (one: string, other: string) =>
-  timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'))
 
 /** Trello and Intercom only check that the URL answers. */
 export const anyHead: Handshake = { method: 'HEAD', signed: false, answer: () => ({ status: 200 }) }

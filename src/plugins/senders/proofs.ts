@@ -1,7 +1,8 @@
 // Proofs that no kind of scheme describes: with a certificate that the sender publishes, or inside the body.
-import { createHmac, timingSafeEqual, verify, X509Certificate } from 'node:crypto'
+import { createHmac, verify, X509Certificate } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { PinRule, SenderCode, SenderContext, Verified } from '../../define.ts'
+import { isSame } from './shared.ts'
 
 const refuse = (reason: string): Verified => ({ ok: false, fault: 'sender', reason })
 const mismatch = refuse('No signature matches: the sender uses another secret, or the body was changed on the way.')
@@ -171,9 +172,3 @@ export const adyenProof: SenderCode = {
 }
 
 const isHex = (text: string) => text.length % 2 === 0 && /^[\da-f]+$/i.test(text)
-
-function isSame(one: string, other: string): boolean {
-  // the length of a digest is public
-  const [first, second] = [Buffer.from(one), Buffer.from(other)]
-  return first.length === second.length && timingSafeEqual(first, second)
-}

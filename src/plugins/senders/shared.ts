@@ -1,4 +1,5 @@
-// What the rows of senders share: short forms of marks and of the places of facts.
+// What senders share: short forms of marks and of the places of facts, and a comparison.
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { Fact, Mark } from '../../define.ts'
 
 export const sent = (header: string, beside?: string): Mark => (beside === undefined ? { header } : { header, beside })
@@ -18,3 +19,7 @@ const noCommit = /^0*$/
 export function joinPlace(owner: string | undefined, sign: string, rest: string | undefined): string | undefined {
   return owner === undefined || rest === undefined || noCommit.test(rest) ? undefined : `${owner}${sign}${rest}`
 }
+
+/** Compares in constant time. Digests are compared, so that even the length of a secret stays unknown. */
+export const isSame = (one: string, other: string): boolean =>
+  timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'))

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createIntake } from '../../../src/deliveries/intake.ts'
 import { recoverSource } from '../../../src/deliveries/recovery/pass.ts'
-import { builtInOutboxes } from '../../../src/built-in.ts'
+import { outboxes } from '../../../src/plugins/outboxes/index.ts'
 import { createRecovery } from '../../../src/deliveries/recovery/recovery.ts'
 import { scanOutbox } from '../../../src/deliveries/recovery/scan.ts'
 import { createAlerts } from '../../../src/jobs/alerts.ts'
@@ -62,7 +62,7 @@ function createStage(
   })
   const recovery = createRecovery({
     generation: () => generation,
-    outboxes: () => builtInOutboxes,
+    outboxes: () => outboxes,
     store,
     rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
     duty: { isHeld: isOnDuty },

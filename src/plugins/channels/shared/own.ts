@@ -1,18 +1,18 @@
 // Channels in the code of integrators. An exception or an invalid result counts as `ambiguous`, unless the exception shows that the request
 // did not arrive.
 import { z } from 'zod'
-import type {
-  Channel,
-  ChannelHost,
-  ChannelKeys,
-  ChannelParts,
-  Outgoing,
-  OwnChannel,
-  SendResult,
-  SimpleChannelDefinition,
+import {
+  type Channel,
+  type ChannelHost,
+  type ChannelKeys,
+  type ChannelParts,
+  guardProbe,
+  type Outgoing,
+  type OwnChannel,
+  type SendResult,
+  type SimpleChannelDefinition,
 } from '../../../model/channel.ts'
-import { ProbeResult } from '../../../model/channel.ts'
-import { listConfigSecrets, listSecretForms } from '../../../model/config/secrets.ts'
+import { createSecretMask, listConfigSecrets } from '../../../model/config/secrets.ts'
 import { attemptWithin } from '../../../base/time.ts'
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import { toRetryWait } from '../../../base/http.ts'
@@ -51,9 +51,8 @@ export function createOwnChannel(
   host: ChannelHost,
   hide = createMask(own),
 ): Channel {
-  const { id } = own
-  const repeatsUnknown = onUnknown === 'repeat'
-  if (own.kind === 'broken') return { ...createBrokenChannel(own.problem.detail), id, to, repeatsUnknown }
+  const section = { id: own.id, to, repeatsUnknown: onUnknown === 'repeat' }
+  if (own.kind === 'broken') return { ...createBrokenChannel(own.problem.detail), ...section }
   const { label, definition, options, describeThrown } = own
   const describe = (what: string) => `The channel ${label} ${what}`
   const describeException = (thrown: unknown) => describe(`threw ${describeThrown(thrown)}.`)
@@ -62,11 +61,11 @@ export function createOwnChannel(
     // as: the schema has returned the options, and the gateway has added its keys
     parts = 'create' in definition ? definition.create(options as ChannelKeys, host) : toParts(definition, options)
   } catch (thrown) {
-    return { ...createBrokenChannel(describeException(thrown)), id, to, repeatsUnknown }
+    return { ...createBrokenChannel(describeException(thrown)), ...section }
   }
   const missing = (['whyNot', 'split', 'send'] as const).find((name) => typeof parts[name] !== 'function')
   if (missing !== undefined)
-    return { ...createBrokenChannel(describe(`must return ${missing} from create.`)), id, to, repeatsUnknown }
+    return { ...createBrokenChannel(describe(`must return ${missing} from create.`)), ...section }
 
   function checkRecipient(recipient: string | undefined): {
     readonly why?: string | undefined
@@ -97,9 +96,7 @@ export function createOwnChannel(
   }
 
   return {
-    id,
-    to,
-    repeatsUnknown,
+    ...section,
     dedupes: parts.dedupes === true || parts.dedupes === 'briefly' ? parts.dedupes : false,
     whyNot: (recipient) => checkRecipient(recipient ?? to).why,
     split(text, format) {
@@ -112,16 +109,7 @@ export function createOwnChannel(
       return splitMarkdown(text, { limit: unknownMaxChars })
     },
     send,
-    ...(parts.probe && {
-      async probe(signal) {
-        try {
-          const probed = ProbeResult.safeParse(await parts.probe?.(signal))
-          return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
-        } catch (thrown) {
-          return { ok: false, detail: describeException(thrown) }
-        }
-      },
-    }),
+    ...guardProbe(parts, { describe, describeException }),
   }
 }
 
@@ -139,8 +127,7 @@ function toParts(definition: SimpleChannelDefinition<unknown>, options: unknown)
 /** Hides the secrets among the options: a provider may repeat them in its answer. */
 function createMask(own: OwnChannel): (text: string) => string {
   const options = own.kind === 'sound' ? own.options : {}
-  const forms = listSecretForms(listConfigSecrets({ options }, []))
-  return (text) => forms.reduce((rest, form) => rest.replaceAll(form, '***'), text)
+  return createSecretMask(listConfigSecrets({ options }, []), '***')
 }
 
 function toResult(

@@ -1,7 +1,8 @@
 // Runners in the code of integrators. An exception or an invalid result counts as a failure that a retry may fix.
 import { z } from 'zod'
 import { cut, toPrintableLine } from '../../../base/text.ts'
-import { ProbeResult } from '../../../model/channel.ts'
+import { guardProbe } from '../../../model/channel.ts'
+import { createSecretMask, listConfigSecrets } from '../../../model/config/secrets.ts'
 import {
   type OwnRunner,
   retryableFailure,
@@ -45,35 +46,31 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
   if (own.kind === 'broken') return { ...createBrokenRunner(own.problem.detail), id }
   const { label, definition, options, describeThrown } = own
   const describe = (what: string) => `The runner ${label} ${what}`
+  const describeException = (thrown: unknown) => describe(`threw ${describeThrown(thrown)}.`)
+  const hide = createSecretMask(listConfigSecrets({ options }, []), '***')
   let parts: RunnerParts
   try {
     parts = definition.create(options, host)
   } catch (thrown) {
-    return { ...createBrokenRunner(describe(`threw ${describeThrown(thrown)}.`)), id }
+    return { ...createBrokenRunner(describeException(thrown)), id }
   }
   return {
     id,
     async run(request, io) {
       try {
         const result = Result.safeParse(await parts.run(request, io))
-        if (result.success) return 'detail' in result.data ? { ...result.data, quotes: true } : result.data
+        if (result.success) {
+          const { data } = result
+          return 'detail' in data ? { ...data, detail: hide(data.detail), quotes: true } : data
+        }
         return retryableFailure(
           describe('returned no valid result. Return { status: "ok", text }, or a failure with a detail.'),
         )
       } catch (thrown) {
-        return retryableFailure(describe(`threw ${describeThrown(thrown)}.`))
+        return retryableFailure(describeException(thrown))
       }
     },
-    ...(parts.probe && {
-      async probe(signal) {
-        try {
-          const probed = ProbeResult.safeParse(await parts.probe?.(signal))
-          return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
-        } catch (thrown) {
-          return { ok: false, detail: describe(`threw ${describeThrown(thrown)}.`) }
-        }
-      },
-    }),
+    ...guardProbe(parts, { describe, describeException }),
   }
 }
 

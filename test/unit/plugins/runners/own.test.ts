@@ -1,0 +1,39 @@
+// Runners of plugins: what their results and exceptions mean.
+import { expect, test } from 'vitest'
+import { ModelsConfig } from '../../../../src/model/config/agents.ts'
+import type { RunnerHost, RunnerParts } from '../../../../src/model/runner.ts'
+import { createOwnRunner } from '../../../../src/plugins/runners/shared/own.ts'
+import { toRunRequest } from '../../../e2e/runner-request.ts'
+
+const io = { signal: new AbortController().signal, log() {} }
+const host: RunnerHost = { id: 'polly', models: ModelsConfig.parse({}), env: {}, fetch, clock: Date.now }
+
+function open(parts: RunnerParts) {
+  const definition = { name: 'parrot', about: 'x', create: () => parts }
+  const options = { token: 'tk_0123456789' }
+  const about = { kind: 'sound' as const, name: 'polly', label: 'p.ts' }
+  return createOwnRunner({ ...about, definition, options, describeThrown: () => 'a TypeError at p.ts:1' }, host)
+}
+
+test('no detail of a failed turn shows a secret of the options', async () => {
+  const detail = 'The key tk_0123456789 is not valid.'
+  const runner = open({ run: async () => ({ status: 'error', retryable: false, detail }) })
+  expect(await runner.run(toRunRequest({}), io)).toEqual({
+    status: 'error',
+    retryable: false,
+    detail: 'The key *** is not valid.',
+    quotes: true,
+  })
+})
+
+test('a probe that throws, or returns anything else, is a failure that names the plugin', async () => {
+  const run: RunnerParts['run'] = async () => ({ status: 'ok', text: 'x' })
+  const thrown = () => Promise.reject(new TypeError('no'))
+  expect(await open({ run, probe: thrown }).probe?.(io.signal)).toEqual({
+    ok: false,
+    detail: 'The runner p.ts threw a TypeError at p.ts:1.',
+  })
+  // as: authors may return anything
+  expect(await open({ run, probe: async () => 7 as never }).probe?.(io.signal)).toMatchObject({ ok: false })
+  expect(open({ run }).probe).toBeUndefined()
+})
