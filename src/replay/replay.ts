@@ -5,7 +5,8 @@ import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
 import { within } from '../base/time.ts'
 import { Problem } from '../model/problem.ts'
-import type { PlannedAction } from '../model/action.ts'
+import { Action, type PlannedAction } from '../model/action.ts'
+import { JobKeys } from '../model/config/job-keys.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import { type OutcomeComparison, compare, matchIds } from './comparison.ts'
 import type { Generation } from '../generation.ts'
@@ -170,7 +171,16 @@ export function readRecorded({
     return { ...nothing, decision: 'park', problem: problem && { code: problem.code, detail: problem.detail } }
   if (state !== 'accepted') return undefined
   const planned = jobs.flatMap((job): PlannedAction[] => ('action' in job.planned ? [job.planned] : []))
-  return { ...nothing, decision: 'accept', actions: planned.map(toComparedAction), response: readResponse(answer) }
+  const actions = planned.map((each) => toComparedAction(fillDefaults(each)))
+  return { ...nothing, decision: 'accept', actions, response: readResponse(answer) }
+}
+
+/** A plan of an earlier version lacks the keys that are newer. Their defaults are what that version did. */
+function fillDefaults(planned: PlannedAction): PlannedAction {
+  const { success, data } = Action.safeParse(planned.action)
+  const keys = JobKeys.safeParse(planned)
+  // as: the action keeps its kind, so it still belongs to the plan
+  return { ...(keys.success ? keys.data : {}), ...planned, action: success ? data : planned.action } as PlannedAction
 }
 
 function readResponse({ status, body, contentType }: StoredAnswer): Outcome['response'] {

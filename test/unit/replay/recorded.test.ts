@@ -2,62 +2,12 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { planJobs } from '../../../src/jobs/plan.ts'
-import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
+import { Mapping } from '../../../src/model/config/mapping.ts'
 import { listChanges, toOutcome } from '../../../src/replay/outcome.ts'
 import { readRecorded } from '../../../src/replay/replay.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
 import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
-
-const message = 'Look at {{pull_request.title}}'
-/** A mapping for each key. */
-const samples: Record<keyof Mapping, MappingInput> = {
-  id: { id: 'one' },
-  match: { match: { path: 'x', event: 'pull_request' } },
-  action: { action: 'deliver', channel: 'slack', to: 'C1' },
-  wakeMode: { wakeMode: 'next-heartbeat' },
-  name: { name: 'PR {{number}}' },
-  verify: { verify: { scheme: 'github', secret: 'a secret that is long enough for it' } },
-  messageTemplate: {},
-  textTemplate: { action: 'wake', textTemplate: message },
-  accept: { accept: ['text'] },
-  jsonFields: { jsonFields: ['data'] },
-  forEach: { forEach: 'labels', messageTemplate: '{{labels[0].name}}' },
-  agentId: { agentId: 'other' },
-  sessionKey: { sessionKey: 'pr:{{number}}' },
-  sessionMode: { sessionMode: 'persistent', sessionKey: 'pr:one' },
-  instructions: { instructions: 'Be brief.' },
-  result: { result: 'text' },
-  verdicts: { verdicts: ['pass', 'fail'] },
-  status: { status: 'review' },
-  callback: { callback: 'ci' },
-  budgets: { budgets: ['team'] },
-  deliver: { deliver: false },
-  channel: { channel: 'github' },
-  to: {
-    to: [
-      { channel: 'slack', to: 'C1' },
-      { channel: 'telegram', to: '42' },
-    ],
-  },
-  model: { model: 'a/b' },
-  thinking: { thinking: 'high' },
-  timeoutSeconds: { timeoutSeconds: 1.5 },
-  flow: { flow: { key: 'pr:{{number}}', onNew: 'replace' } },
-  allowUnsafeExternalContent: { allowUnsafeExternalContent: true },
-  transform: { transform: { module: 'x.ts' } },
-  response: { response: { status: 200, contentType: 'text/plain', body: 'ok {{runId}}' } },
-  recover: {},
-  expectEvery: { expectEvery: '1h' },
-  retain: { retain: true },
-}
-
-const payload = {
-  action: 'opened',
-  number: 7,
-  pull_request: { title: 'Fix it', head: { sha: 'a'.repeat(40) } },
-  repository: { full_name: 'acme/api', html_url: 'https://github.com/acme/api' },
-  labels: [{ name: 'bug' }, { name: 'ui' }],
-}
+import { message, payload, samples } from './mapping-keys.ts'
 
 test.each(Object.keys(Mapping.shape))(
   'a replay of an unchanged mapping with %s differs in nothing from the record',
@@ -93,5 +43,29 @@ test.each(Object.keys(Mapping.shape))(
     const again = toOutcome(await decideNow(), false)
     expect(recorded).toBeDefined()
     expect(recorded && listChanges(recorded, again)).toEqual([])
+
+    const older = readRecorded({ ...kept, jobs: kept.jobs.map(removeDefaults) })
+    expect(older && listChanges(older, again)).toEqual([])
   },
 )
+
+const defaults = {
+  sessionMode: 'isolated',
+  wakeMode: 'now',
+  deliver: true,
+  channel: 'last',
+  allowUnsafeExternalContent: false,
+  mode: 'now',
+}
+
+/** The job as a version wrote it that had no key with a default yet. */
+function removeDefaults(job: { readonly planned: Record<string, unknown> }) {
+  const remove = (fields: unknown) =>
+    Object.fromEntries(
+      Object.entries(Object(fields)).filter(([name, value]) =>
+        Object.entries(defaults).every(([key, each]) => key !== name || each !== value),
+      ),
+    )
+  const { action } = job.planned
+  return { ...job, planned: { ...remove(job.planned), ...(action !== undefined && { action: remove(action) }) } }
+}
