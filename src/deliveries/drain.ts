@@ -2,7 +2,7 @@
 // again when the mappings change.
 import { formatQuantity } from '../base/text.ts'
 import { missingMappingModule } from '../model/delivery.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Generation } from '../generation.ts'
 import type { OpenDelivery } from '../store/records.ts'
 import type { NamedLeases } from '../store/named-leases.ts'

@@ -1,5 +1,5 @@
 // Deliveries that the gateway fetched itself. They are stored together with the position in their source, and then run like requests.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Appended, NewDelivery } from '../store/records.ts'
 import type { CursorMove } from '../store/cursors.ts'
 import type { Store } from '../store/store.ts'

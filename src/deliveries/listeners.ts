@@ -1,7 +1,7 @@
 // What the parts of a gateway are told of deliveries. The lists of listeners are in `app.ts`, in the order of their calls. No listener delays an answer.
 import type { Delivery } from '../model/delivery.ts'
 import { hopsHeader, readHops } from '../model/hops.ts'
-import type { Meter } from '../model/log.ts'
+import type { Meter } from '../model/meter.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Generation } from '../generation.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'

@@ -1,7 +1,7 @@
 // The log line of a delivery. It never quotes a payload.
 import { formatCommand } from '../base/shell.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { isParkedNow, type StoredDelivery } from './listeners.ts'
 

@@ -2,7 +2,7 @@
 // code read, so its changes are written, in the transaction of the delivery, only while the store still has these values. Otherwise another
 // delivery was first, and the code runs again. So every change is based on the newest value, even with several gateways.
 import { stateLimits } from '../model/transform-state.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { StateChange, StateName, StateReader } from '../pipeline/state.ts'
 import { type CursorMove, statePrefix, updateCursor } from '../store/cursors.ts'

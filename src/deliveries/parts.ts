@@ -1,7 +1,7 @@
 // The parts of a batch whose list is too long for one commit: each is a delivery of its own.
 import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { StoredDecision } from '../pipeline/decision.ts'
 import { buildDelivery } from '../pipeline/delivery.ts'
 import type { Generation } from '../generation.ts'

@@ -1,7 +1,8 @@
 // Counts and logs each repetition of a delivery immediately, and writes it to the store after the answer, so that no sender waits for the write. A
 // crash loses the repetitions that are not written yet: usually those of the last second.
 import type { Delivery } from '../model/delivery.ts'
-import type { Log, Meter } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
+import type { Meter } from '../model/meter.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { DeliveryAnswer, Repetition } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'

@@ -11,7 +11,7 @@ import type { Engine, EngineDecision, EngineOptions, EngineRequest } from './typ
 import { type Config, createConfig } from '../model/config/config.ts'
 import { readMappingId } from '../model/config/mapping.ts'
 import { findConfigIssues } from '../model/config/rules.ts'
-import { silentLog } from '../model/log.ts'
+import { silentLog } from '../base/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
 import { createSenders } from '../pipeline/senders.ts'

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PlannedAction } from '../model/action.ts'
 import type { MappingInput } from '../model/config/mapping.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Problem } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { Answer } from '../pipeline/answer.ts'

@@ -1,5 +1,5 @@
 // Watches a mailbox from start to stop: syncs, notifications and renewals run in parallel and share one status.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'

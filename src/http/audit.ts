@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { AuditFields } from '../model/api/audit.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { toProblem } from '../model/problem.ts'
 import type { Generation } from '../generation.ts'
 import type { AuditRow, NewAuditEntry } from '../store/audit.ts'

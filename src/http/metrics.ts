@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { readBudgets } from '../deliveries/budgets.ts'
 import type { Config } from '../model/config/config.ts'
-import type { MeterLabels, Meter } from '../model/log.ts'
+import type { MeterLabels, Meter } from '../model/meter.ts'
 import type { BudgetFields } from '../model/api/operations.ts'
 import type { Hold } from '../store/records.ts'
 import type { Clock, StoreReader } from '../store/store.ts'

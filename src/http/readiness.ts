@@ -1,6 +1,6 @@
 // Whether a balancer may send requests here. A gateway that stops becomes unready first, and serves until its balancers know.
 import type { IncomingMessage } from 'node:http'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { createPeerLookup } from './client.ts'
 import type { Store } from '../store/store.ts'
 

@@ -2,7 +2,7 @@
 import type { RefusalRecord } from '../deliveries/refused/quarantine.ts'
 import { findReason } from '../deliveries/refused/reasons.ts'
 import { findNearest, formatQuantity } from '../base/text.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { ProblemCode } from '../model/problem.ts'
 import { credentialHeaders, urlSecretHeader } from '../model/delivery.ts'

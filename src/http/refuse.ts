@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { toPrintableLine, takeStart } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Problem } from '../model/problem.ts'
 import type { Generation } from '../generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'

@@ -3,7 +3,7 @@
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { hasEnded, type Job } from '../model/job.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { CheckedHead } from '../pipeline/delivery.ts'
 import { readWaits } from '../deliveries/waits.ts'

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net'
 import type Router from '@koa/router'
 import Koa, { type Context } from 'koa'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { toRefusalAnswer } from '../pipeline/answer.ts'
 import { dropRest } from './body.ts'

@@ -1,5 +1,5 @@
 // State that the gateways on one store share: lockouts, and secrets from handshakes. Each gateway reads both once a second.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { Generation } from '../generation.ts'

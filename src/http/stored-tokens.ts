@@ -1,6 +1,6 @@
 // The tokens that `hookloom token new` makes: hashed in the store, and so shared by all its gateways. Each gateway reads them once a second.
 import { randomBytes } from 'node:crypto'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { Problem } from '../model/problem.ts'
 import { createTokenSet, type Token, type TokenSet, toTokenDigest, toTokenId } from '../pipeline/tokens.ts'
 import type { Clock, Store } from '../store/store.ts'

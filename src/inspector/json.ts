@@ -1,5 +1,5 @@
 // A JSON parser that keeps the text of numbers. JSON.parse changes 12345678901234567890, and drops the zero of 1.50.
-import type { PathStep } from '../model/api/path.ts'
+import type { PathStep } from '../base/path-text.ts'
 
 /** `source`: the text of the value, as it is in the payload. */
 export type JsonNode =

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { formatCount, formatFullTime, markUnseen } from './format.ts'
-import { formatPlaceholder, type PathStep, unreadableNames } from '../model/api/path.ts'
+import { formatPlaceholder, type PathStep, unreadableNames } from '../base/path-text.ts'
 import { findNodes, type JsonNode, readJson, findTime, readText } from './json.ts'
 import { Line, LongText } from './text.tsx'
 

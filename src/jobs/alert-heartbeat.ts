@@ -4,7 +4,7 @@
 import { withDeadline } from '../base/time.ts'
 import type { Channel, Probe } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { updateCursor } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'
 

@@ -2,7 +2,7 @@
 import { findPeriod, toLimits } from '../model/budgets.ts'
 import { describeRaise, formatSpending, measures } from '../model/spending.ts'
 import type { Config } from '../model/config/config.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { findLimit } from '../store/budgets.ts'
 import type { Clock, Store } from '../store/store.ts'

@@ -1,5 +1,5 @@
 // Queues the turns of the main session of an agent: at its interval, and soon after a wake. Each turn is an ordinary job.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { findActiveMoment, type HeartbeatSettings } from './agents.ts'
 import { mainSessionKey } from '../model/action.ts'

@@ -3,7 +3,7 @@
 import { toBackoffMs } from '../base/retry.ts'
 import type { Spending } from '../model/spending.ts'
 import type { ClaimedJob } from '../model/job.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Reservation, ReserveResult, SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'

@@ -1,6 +1,6 @@
 // One of several gateways on a store: its duties for all of them, and the signals of the others.
 import type { Jobs } from './jobs.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { NodeInfo } from '../store/owners.ts'

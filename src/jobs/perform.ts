@@ -2,7 +2,7 @@
 // share a commit with the step before them, and the last record also ends the job.
 import type { Planned } from '../model/action.ts'
 import { type ClaimedJob, type Step, type StepName, toPosts } from '../model/job.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { JobReport, NewEvent } from '../store/records.ts'
 import { listAgentIds } from './agents.ts'
 import {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { PlannedFlow } from './config/flow.ts'
 import { type JobKeys, SessionMode } from './config/job-keys.ts'
-import { fileNamePattern } from './api/names.ts'
+import { fileNamePattern } from '../base/names.ts'
 import { nonBlank } from './values.ts'
 
 const wakeModes = ['now', 'next-heartbeat'] as const

@@ -1,7 +1,7 @@
 // Budgets limit the cost of agent turns in a calendar period. The functions are pure: the clock is an argument.
 import { z } from 'zod'
 import { type Spending, toNanos } from './spending.ts'
-import { plainName } from './api/names.ts'
+import { plainName } from '../base/names.ts'
 import { nonBlank, timezone } from './values.ts'
 
 const maxUsd = 1_000_000

@@ -6,7 +6,7 @@ import { toDottedPath, describeIssue } from './config/issue.ts'
 import { type PluginKind, type PluginPart, readPluginKind } from './plugin.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
-import { plainName } from './api/names.ts'
+import { plainName } from '../base/names.ts'
 import { CodeShape, SenderShape } from './sender-shape.ts'
 import { aFunction, nonBlank } from './values.ts'
 

@@ -1,7 +1,7 @@
 // Paths into a payload, as templates, conditions, `forEach` and runners have them. An attacker controls the payload: only own properties are read, and
 // no function is called. `formatPath` in `model/api/path.ts` is the inverse.
 import type { JsonValue, SentValue } from '../base/json.ts'
-import { anyItem, type ConditionPath, type PathStep, unreadableNames } from './api/path.ts'
+import { anyItem, type ConditionPath, type PathStep, unreadableNames } from '../base/path-text.ts'
 import { Problem } from './problem.ts'
 
 /** Names and array indexes, from the root down. A number is only an index of an array; -1 is an index that no array has. */

@@ -2,7 +2,7 @@
 import { types } from 'node:util'
 import { z } from 'zod'
 import { digestEncodings, hmacAlgorithms, secretEncodings, timestampUnits } from './config/verify.ts'
-import { plainName } from './api/names.ts'
+import { plainName } from '../base/names.ts'
 import { aFunction, nonBlank } from './values.ts'
 
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))

@@ -1,6 +1,6 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
 import type { SentValue } from '../base/json.ts'
-import type { ConditionPath } from '../model/api/path.ts'
+import type { ConditionPath } from '../base/path-text.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 import type { Alternative, Match, ConditionValue } from '../model/config/match.ts'

@@ -1,5 +1,5 @@
 // Lists the paths that a mapping reads in the payload, without running it.
-import type { ConditionPath } from '../model/api/path.ts'
+import type { ConditionPath } from '../base/path-text.ts'
 import type { Alternative, ConditionValue } from '../model/config/match.ts'
 import type { NamedMapping } from './compile.ts'
 import { compileComparison, isTests } from './condition.ts'

@@ -1,6 +1,7 @@
 // The types of the live generation, for all parts of a gateway.
 import type { OwnParts } from '../model/plugin.ts'
-import type { Log, Meter } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
+import type { Meter } from '../model/meter.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { Generation } from '../generation.ts'
 import type { CandidateSource } from './candidate.ts'

@@ -8,7 +8,7 @@ import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 import { findRealPath } from './file-state.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Generation } from '../generation.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 

@@ -11,7 +11,7 @@ import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { createSerialQueue } from '../base/serial.ts'
 import { configFile } from '../config/text.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { toSavesFolder } from '../model/places.ts'
 import type { Live } from './live-types.ts'
 

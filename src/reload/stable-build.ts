@@ -2,7 +2,7 @@
 import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import type { SavedPaths } from './watch.ts'
 import { Problem, toProblem } from '../model/problem.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Candidate } from './candidate.ts'
 import type { SavedFile } from './reload-log.ts'
 

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 import { findRealPath, isEmpty, isSource, readStamp } from './file-state.ts'

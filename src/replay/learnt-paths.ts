@@ -1,7 +1,7 @@
 // The paths that the templates of a hook can read, according to the known requests. Editors complete them while an author types.
 import { trimSlashes } from '../base/text.ts'
 import type { KnownPayloads } from '../config/schema.ts'
-import { formatPath, formatPlaceholder, type PathStep } from '../model/api/path.ts'
+import { formatPath, formatPlaceholder, type PathStep } from '../base/path-text.ts'
 import type { LearntPaths } from '../model/api/shapes.ts'
 import { mayMatch } from '../pipeline/reads.ts'
 import { type EventShape, readRequests } from '../shapes/event-shape.ts'

@@ -1,8 +1,8 @@
 // Warns of paths in templates and conditions that no known request has: a misspelt path renders empty, and nothing else shows it.
 import { trimSlashes } from '../base/text.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import { anyItem, type ConditionPath, formatPath, formatPlaceholder } from '../model/api/path.ts'
-import type { Log } from '../model/log.ts'
+import { anyItem, type ConditionPath, formatPath, formatPlaceholder } from '../base/path-text.ts'
+import type { Log } from '../base/log.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../generation.ts'
 import { parseItemsPath } from '../pipeline/items.ts'

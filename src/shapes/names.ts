@@ -1,6 +1,6 @@
 // Decides which words of a payload may be kept. A name of a field and a word of a closed vocabulary may; everything else may be a secret or
 // personal, even as a key: maps have ids, addresses and names of people as their keys.
-import { unreadableNames } from '../model/api/path.ts'
+import { unreadableNames } from '../base/path-text.ts'
 
 /** A name, after it the name of a field of a form in each bracket, before it the domain of a label of Kubernetes: `data[email]`, `app.kubernetes.io/name`. */
 const fieldName =

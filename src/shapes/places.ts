@@ -1,7 +1,7 @@
 // The places of a shape by their paths, as templates have them, but with `[]` for all items of a list and `<any>` for all keys of a map:
 // `commits[].author.name`, `labels.<any>`.
 import { findNearest } from '../base/text.ts'
-import { anyItem, type ConditionPath, formatPath } from '../model/api/path.ts'
+import { anyItem, type ConditionPath, formatPath } from '../base/path-text.ts'
 import { countSeen, type Kind, type Shape } from './shape.ts'
 
 export type FieldPlace = {

@@ -1,7 +1,7 @@
 // The leases of this gateway: renewed while it lives, released when it stops. After a crash, another gateway gets them within 30 s.
 import { toErrorName } from '../base/exceptions.ts'
 import { attemptWithin, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { Lease } from './owners.ts'
 import { storeUnavailable } from './rules.ts'
 import type { Store } from './store.ts'

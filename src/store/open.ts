@@ -1,5 +1,5 @@
 // Chooses the engine of a store by its place: SQLite for a file, Postgres for a URL. The code for Postgres is loaded only for a URL.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import type { StorePlace } from '../model/places.ts'
 import { copyRows, type CopySource, type CopyTarget } from './copy.ts'
 import type { PostgresFacts } from './postgres/facts.ts'

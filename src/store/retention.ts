@@ -1,6 +1,6 @@
 // Deletes old deliveries, and old entries of the audit log, a minute after the start and then every hour. Only one of several gateways does it.
 // The clock of the store says what is old, so nothing is deleted for a day after this clock made a large step.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { updateCursor } from './cursors.ts'
 import type { Duty } from './named-leases.ts'
 import type { Store } from './store.ts'

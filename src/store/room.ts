@@ -1,5 +1,5 @@
 // The limit on the bytes that wait in a store. New deliveries are refused before it is exceeded, and the operator is warned well before that.
-import type { Log } from '../model/log.ts'
+import type { Log } from '../base/log.ts'
 import { Problem } from '../model/problem.ts'
 
 /**

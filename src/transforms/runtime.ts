@@ -1,7 +1,7 @@
 // Runs the transforms of a gateway: isolated, limited, and reloaded when their code changes. Only this folder knows how a module is loaded
 // and where it runs.
 import { createSerialQueue } from '../base/serial.ts'
-import { type Log, silentLog } from '../model/log.ts'
+import { type Log, silentLog } from '../base/log.ts'
 import type { TransformRef } from '../model/config/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { ProblemRecord } from '../model/problem.ts'

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Log, silentLog } from '../../src/model/log.ts'
+import { type Log, silentLog } from '../../src/base/log.ts'
 import { runCommand } from './command.ts'
 import { hookToken } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '../../src/model/log.ts'
+import { silentLog } from '../../src/base/log.ts'
 import { runCommand } from './command.ts'
 import { startGoogle } from './fakes/google.ts'
 import { gatewayToken, startGateway } from './gateway.ts'

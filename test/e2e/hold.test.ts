@@ -1,6 +1,6 @@
 // The log of a save counts the recent deliveries that it changes, and a save can wait for an operator.
 import { expect, test } from 'vitest'
-import type { Log } from '../../src/model/log.ts'
+import type { Log } from '../../src/base/log.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, post, writeFiles } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { runCommand } from './command.ts'
 import { json, send } from './wire.ts'
-import { silentLog } from '../../src/model/log.ts'
+import { silentLog } from '../../src/base/log.ts'
 import { Refusals } from '../../src/http/refusals.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { silentLog } from '../../src/model/log.ts'
+import { silentLog } from '../../src/base/log.ts'
 import { createStage, readResult } from '../unit/transforms/runtime-stage.ts'
 import { createStage as createWatched } from '../unit/reload/watch-stage.ts'
 

@@ -1,6 +1,6 @@
 import { toJsonBody } from '../../src/model/body.ts'
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '../../src/model/log.ts'
+import { silentLog } from '../../src/base/log.ts'
 import { toDeliveryHead } from '../../src/model/delivery.ts'
 import { createDrain } from '../../src/deliveries/drain.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createReload } from '../../src/reload/reload.ts'
-import { silentLog } from '../../src/model/log.ts'
+import { silentLog } from '../../src/base/log.ts'
 import { baseConfig, createStage, says } from './stage.ts'
 
 const throwing = `export default () => { throw new Error('no') }`

@@ -1,6 +1,6 @@
 // The gateway's log: JSON lines in production, a readable line in development.
 import pino from 'pino'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { replaceInvisible, toPrintable, toPrintableLine } from '../../base/text.ts'
 
 /** Writes one JSON object a line to standard output. Terminal controls and invisible characters are escaped as in JSON. */

@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { readVersion } from '../../base/package.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 
 /** Ports that replace the configured ports. */
 export type Ports = Pick<HookloomOptions, 'port' | 'adminPort'>

@@ -1,7 +1,7 @@
 // Converts a trigger-rule of adnanh/webhook to the proofs and conditions of mappings. Source: the public documentation of webhook.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
-import { formatPath } from '../../model/api/path.ts'
+import { formatPath } from '../../base/path-text.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
 import type { VerifyInput } from '../../model/config/verify.ts'
 import type { HmacScheme } from '../../model/scheme.ts'

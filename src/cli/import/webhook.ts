@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
-import { formatPath, formatPlaceholder } from '../../model/api/path.ts'
+import { formatPath, formatPlaceholder } from '../../base/path-text.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'

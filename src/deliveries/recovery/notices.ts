@@ -3,7 +3,7 @@
 import { formatQuantity } from '../../base/text.ts'
 import { formatCommand } from '../../base/shell.ts'
 import type { AlertNotice, Alerts } from '../../jobs/alerts.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import type { HookState } from '../../model/outbox.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { describeMs } from '../senders/judge.ts'

@@ -1,7 +1,7 @@
 // One pass over the outbox of a sender: fetches and stores the failed deliveries that are not in the store, the oldest first. The cursor moves
 // in the commit that stores the deliveries, so that a kill neither loses nor repeats a delivery.
 import { z } from 'zod'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { Problem } from '../../model/problem.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Generation } from '../../generation.ts'

@@ -2,7 +2,7 @@
 // Under a flood, requests are dropped, so that the gateway keeps its time, memory and disk for accepted requests.
 import { QuarantineConfig } from '../../model/config/hooks.ts'
 import { hideFieldNames } from '../../model/config/issue.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { type Problem, type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
 import type { Generation } from '../../generation.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'

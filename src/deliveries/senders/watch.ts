@@ -4,7 +4,7 @@
 import { toErrorName } from '../../base/exceptions.ts'
 import { yieldToEventLoop } from '../../base/serial.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Generation } from '../../generation.ts'
 import { toHookLabel } from '../../pipeline/hook.ts'
 import type { Duty } from '../../store/named-leases.ts'

@@ -2,10 +2,10 @@
 // it: a new event, a field that is missing now, or a field that has another kind of value. A report contains no value of a payload.
 import type { SentValue } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
-import { formatPath } from '../../model/api/path.ts'
+import { formatPath } from '../../base/path-text.ts'
 import { formatCommand } from '../../base/shell.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import type { CompiledMapping } from '../../pipeline/compile.ts'
 import type { Generation } from '../../generation.ts'
 import { readValues } from '../../model/path.ts'

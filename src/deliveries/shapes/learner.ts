@@ -3,7 +3,7 @@
 import perfHooks from 'node:perf_hooks'
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Delivery } from '../../model/delivery.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { parseBody } from '../../model/body.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
 import { createEventShape, type EventShape, learnPayload, mergeEventShape } from '../../shapes/event-shape.ts'

@@ -1,5 +1,5 @@
 // The last hour by the minute, in memory, for the plots of the page. Prometheus keeps longer histories.
-import type { MeterLabels, Meter } from '../../model/log.ts'
+import type { MeterLabels, Meter } from '../../model/meter.ts'
 import type { Clock } from '../../store/store.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import type { HookCounts } from '../../model/api/bench.ts'

@@ -1,6 +1,6 @@
 // The bodies of the calls of the API, each with its form in words, its limit, and what the audit log shows of it.
 import { z } from 'zod'
-import { plainName } from './names.ts'
+import { plainName } from '../../base/names.ts'
 import { maxReplays } from './replay-limits.ts'
 import { Rights } from './rights.ts'
 

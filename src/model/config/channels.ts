@@ -1,7 +1,7 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
 import { ChannelName, isOwnChannel } from '../action.ts'
-import { plainName } from '../api/names.ts'
+import { plainName } from '../../base/names.ts'
 import { nonBlank, RetryConfig } from '../values.ts'
 
 /** The keys that the gateway adds to the section of each channel. */

@@ -7,7 +7,7 @@ import { BudgetsConfig } from '../budgets.ts'
 import { createChannelsConfig, type KnownChannel } from './channels.ts'
 import { SharedLimits } from './flow.ts'
 import { HooksConfig } from './hooks.ts'
-import { logLevels } from '../log.ts'
+import { logLevels } from '../../base/log.ts'
 import { TokensConfig } from './tokens.ts'
 import { filePath, hostName, nonBlank, network, packageNamePattern } from '../values.ts'
 

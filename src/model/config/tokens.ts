@@ -1,6 +1,6 @@
 // Tokens with few rights, and their rights on the hook port and on the admin port.
 import { z } from 'zod'
-import { plainName } from '../api/names.ts'
+import { plainName } from '../../base/names.ts'
 import { type AdminRight, adminRights, Rights } from '../api/rights.ts'
 import { nonBlank } from '../values.ts'
 

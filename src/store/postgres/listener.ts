@@ -1,7 +1,7 @@
 // Signals between gateways: LISTEN on a separate connection, which pings check. Once a second, a query looks for work whose signal was lost.
 import { randomBytes } from 'node:crypto'
 import { toBackoffMs } from '../../base/retry.ts'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Signal } from '../owners.ts'
 import { clockSetBackMs } from '../rules.ts'
 import { DatabaseClient } from './client.ts'

@@ -1,6 +1,6 @@
 // The store of several gateways: Postgres, plain SQL. All gateways may write at once; the database decides which one has a job.
 import { createSerialQueue } from '../../base/serial.ts'
-import { type Log, silentLog } from '../../model/log.ts'
+import { type Log, silentLog } from '../../base/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { createCapacity } from '../room.ts'

@@ -2,7 +2,7 @@
 // batch. There is no timer.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
 import type { Capacity } from '../room.ts'
 import { storeUnavailable } from '../rules.ts'

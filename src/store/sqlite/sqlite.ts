@@ -1,6 +1,6 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits. The main thread reads, and commits lone operations while
 // the disk is fast.
-import { type Log, silentLog } from '../../model/log.ts'
+import { type Log, silentLog } from '../../base/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { createSingleOwnerCalls } from './one-owner.ts'

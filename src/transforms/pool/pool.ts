@@ -1,6 +1,6 @@
 // Runs calls in threads. If a thread is stopped, its calls that had not begun move to another thread. Calls that had begun run again once,
 // each alone. A stop fails only the call that is known to have caused it, or that ran alone.
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
 import { createIsolatedReruns } from './isolated-reruns.ts'

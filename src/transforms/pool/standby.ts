@@ -1,5 +1,5 @@
 // Keeps one started thread in reserve to replace a stopped one, because a thread takes 100 ms to start.
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import type { Problem } from '../../model/problem.ts'
 import { buildStartProblem } from '../worker/call.ts'
 import type { Thread } from './thread.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createStops } from '../../../src/base/stops.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 
 describe('createStops', () => {
   beforeEach(() => void vi.useFakeTimers())

@@ -1,6 +1,6 @@
 // How the drain walks through parked deliveries. test/reload/drain.test.ts runs it with real modules.
 import { expect, test, vi } from 'vitest'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { createDrain, type DrainParts } from '../../../src/deliveries/drain.ts'
 import { createSingleOwnerCalls } from '../../../src/store/sqlite/one-owner.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'

@@ -1,6 +1,6 @@
 // Which of several gateways watches the mailbox.
 import { expect, test } from 'vitest'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { createMailbox } from '../../../src/deliveries/mailbox.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createQuarantine } from '../../../src/deliveries/refused/quarantine.ts'
 import { createSealKeys, unseal } from '../../../src/deliveries/refused/seal.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import type { ProblemCode } from '../../../src/model/problem.ts'
 import type { Generation } from '../../../src/generation.ts'
 import type { Hook } from '../../../src/pipeline/hook.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createRepeats } from '../../../src/deliveries/repeats.ts'
 import type { Repetition } from '../../../src/store/records.ts'

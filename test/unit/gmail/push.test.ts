@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type PushReceiver, startPushReceiver } from '../../../src/gmail/push.ts'
-import type { Log } from '../../../src/model/log.ts'
+import type { Log } from '../../../src/base/log.ts'
 import { createClientLookup } from '../../../src/http/client.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'
 import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../e2e/fakes/google.ts'

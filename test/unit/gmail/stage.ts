@@ -6,7 +6,7 @@ import type { Sleep } from '../../../src/base/retry.ts'
 import { type SyncResult, syncOnce } from '../../../src/gmail/sync.ts'
 import { createTokens } from '../../../src/gmail/google.ts'
 import { GmailConfig, type WatchedGmail } from '../../../src/model/config/gmail.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { account, client, type FakeGoogle } from '../../e2e/fakes/google.ts'
 
 export function toGmail(google: FakeGoogle, more: object = {}): WatchedGmail {

@@ -11,7 +11,7 @@ import { isRenewalDue } from '../../../src/gmail/renewal.ts'
 import { readStatus } from '../../../src/gmail/status.ts'
 import { toStatusFile } from '../../../src/gmail/status.ts'
 import { type MailWatcher, startWatcher } from '../../../src/gmail/watcher.ts'
-import { type Log, silentLog } from '../../../src/model/log.ts'
+import { type Log, silentLog } from '../../../src/base/log.ts'
 import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../e2e/fakes/google.ts'
 import { consent, createMemorySink, toGmail } from './stage.ts'
 

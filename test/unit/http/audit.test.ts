@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { createAuditor } from '../../../src/http/audit.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import type { Store } from '../../../src/store/store.ts'
 
 const by = { kind: 'command', name: 'a test' } as const

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { createPeerLookup } from '../../../src/http/client.ts'
 import { createReadiness } from '../../../src/http/readiness.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 
 describe('readiness of a gateway', () => {
   beforeEach(() => void vi.useFakeTimers())

@@ -5,7 +5,7 @@ import Router from '@koa/router'
 import { addRoutes, type Handlers } from '../../../src/http/api/handlers.ts'
 import { createRequestListener } from '../../../src/http/server.ts'
 import { ConfigSchema } from '../../../src/config/keys.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { onFileEnd } from '../../file-end.ts'
 
 /** Returns a function that calls a route and returns the status of the answer. */

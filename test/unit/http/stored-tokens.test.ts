@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openAccess } from '../../../src/http/stored-tokens.ts'
 import { toTokenDigest } from '../../../src/pipeline/tokens.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 
 test('a new token does not replace a token that another gateway makes at the same time', async () => {
   let text: string | undefined

@@ -9,7 +9,7 @@ import { toKnownUsage } from '../../../src/model/job.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
 import { noOwnParts } from '../../../src/model/plugin.ts'
 import { createJobs } from '../../../src/jobs/jobs.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, listSteps } from './stage.ts'
 

@@ -12,7 +12,7 @@ import {
   listSteps,
   planWake,
 } from './stage.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { newDelivery, newJob } from '../../contract/stage.ts'
 
 const quiet = { every: '30m', activeHours: { start: '08:00', end: '20:00', timezone: 'UTC' } }

@@ -1,7 +1,7 @@
 // An outage of a model or a channel: its jobs wait in their lanes and continue when it is over.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
-import type { Meter } from '../../../src/model/log.ts'
+import type { Meter } from '../../../src/model/meter.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import { planAgent, buildConfig, createStage, ok, pass, scriptChannel, scriptRunner, listSteps } from './stage.ts'
 

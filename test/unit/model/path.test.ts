@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Problem } from '../../../src/model/problem.ts'
-import { anyItem, formatPath, formatPlaceholder, type ConditionPath } from '../../../src/model/api/path.ts'
+import { anyItem, formatPath, formatPlaceholder, type ConditionPath } from '../../../src/base/path-text.ts'
 import { parseConditionPath, parsePath, readPath, readValues } from '../../../src/model/path.ts'
 import { listReadPaths } from '../../../src/pipeline/template.ts'
 

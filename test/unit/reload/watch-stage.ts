@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createWatcher, type WatchOptions } from '../../../src/reload/watch.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 
 export async function createStage(
   given: Partial<WatchOptions> & { link?: boolean; before?: (root: string) => Promise<void> } = {},

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { watch } from 'chokidar'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { BuildInput } from '../../../src/transforms/read.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { createStage } from './watch-stage.ts'
 
 describe('the watcher of saved files', () => {

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createReload } from '../../../src/reload/reload.ts'
 import type { LiveOptions } from '../../../src/reload/live-types.ts'
 import type { BuildInput } from '../../../src/transforms/read.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 
 const config = {
   hooks: {

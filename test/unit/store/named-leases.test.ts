@@ -1,6 +1,6 @@
 // A gateway keeps its leases while it lives, releases them when it stops, and gives them up when another gateway may have them.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { createNamedLeases } from '../../../src/store/named-leases.ts'
 import { createSingleOwnerCalls } from '../../../src/store/sqlite/one-owner.ts'
 

@@ -1,6 +1,6 @@
 // When old deliveries and old entries of the audit log are deleted, and by which gateway.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { type Log, silentLog } from '../../../src/model/log.ts'
+import { type Log, silentLog } from '../../../src/base/log.ts'
 import { createRetention } from '../../../src/store/retention.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { newDelivery, parked } from '../../contract/stage.ts'

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { pickEnv } from '../../../src/config/env.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { load as loadHere, toCall } from './stage.ts'
 import { createStage, readResult, run, requireLoaded } from './runtime-stage.ts'
 

@@ -1,7 +1,7 @@
 // Threads that cannot be started for a while, as when the machine has no memory or no threads left. Here the environment of the threads makes
 // each start fail until the test corrects it.
 import { expect, test } from 'vitest'
-import { silentLog } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/base/log.ts'
 import { createStage, readResult } from './runtime-stage.ts'
 
 const failed = 'The transform worker does not start.'

@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
-import type { Log } from '../../../model/log.ts'
+import type { Log } from '../../../base/log.ts'
 import { findErrorCode } from '../../../base/exceptions.ts'
 
 /** AGENTS.md is added to the system text. HEARTBEAT.md lists the tasks of a heartbeat. */

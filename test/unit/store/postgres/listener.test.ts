@@ -2,7 +2,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { silentLog } from '../../../../src/model/log.ts'
+import { silentLog } from '../../../../src/base/log.ts'
 import { createListener } from '../../../../src/store/postgres/listener.ts'
 
 test('a listener that is closed while it starts does not connect afterwards', async () => {

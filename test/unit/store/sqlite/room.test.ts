@@ -1,7 +1,7 @@
 // The limit on the size of waiting work in a store: the store warns before it refuses, and loses nothing that is stored.
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '../../../../src/model/log.ts'
+import { silentLog } from '../../../../src/base/log.ts'
 import { newDelivery, newEvent, newJob, parked, request } from '../../../contract/stage.ts'
 import { newFolder, openStore, small } from './stage.ts'
 

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, syml
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { silentLog } from '../../../../src/model/log.ts'
+import { silentLog } from '../../../../src/base/log.ts'
 import { toOperationFailure } from '../../../../src/store/sqlite/batch.ts'
 import { readSqlite } from '../../../../src/store/sqlite/copy.ts'
 import { openDatabase } from '../../../../src/store/sqlite/driver.ts'

@@ -1,4 +1,4 @@
-// Names that the configuration and the API take.
+// Names of files, commands and keys.
 import { z } from 'zod'
 
 /** A valid file name that cannot lead to another folder. */
