@@ -6,9 +6,9 @@ import type { RunnerDefinition } from './model/runner.ts'
 import { markPlugin } from './model/plugin.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema, schemaMark } from './model/refusal.ts'
-import type { SenderDefinition } from './model/sender.ts'
+import type { SenderDefinition } from './model/scheme.ts'
 import type { TransformFunction } from './model/transform.ts'
-import type { VerifierDefinition } from './model/verifier.ts'
+import type { VerifierDefinition } from './model/proof.ts'
 
 export type {
   ChannelDefinition,
@@ -43,7 +43,8 @@ export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { RunIO, Runner, RunnerDefinition, RunnerHost, RunnerParts, RunRequest, RunResult } from './model/runner.ts'
 export type { PayloadSchema } from './model/refusal.ts'
 export type { Retries } from './model/scheme.ts'
-export type { AnswerFacts, Fact, Mark, PayloadReader, SchemeRow, SenderDefinition } from './model/sender.ts'
+export type { AnswerFacts, Fact, Mark, PayloadReader } from './model/sender.ts'
+export type { SchemeRow, SenderDefinition } from './model/scheme.ts'
 export type {
   AgentResult,
   ResponseResult,
@@ -63,14 +64,12 @@ export type {
   HandshakeReply,
   HandshakeTools,
   PinRule,
-  RequestHead,
   SenderCode,
   SenderContext,
-  Verified,
   VerifierContext,
   VerifierDefinition,
-  VerifyRequest,
-} from './model/verifier.ts'
+} from './model/proof.ts'
+export type { RequestHead, Verified, VerifyRequest } from './model/verifier.ts'
 export type { VerifySettings } from './model/config/verify.ts'
 
 /** A transform that checks its payload. */

@@ -5,7 +5,7 @@ import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/config/verify.ts'
 import type { Scheme } from '../src/model/scheme.ts'
 import { hasIdInBody } from '../src/pipeline/sources.ts'
-import { createVerifier } from '../src/pipeline/verify.ts'
+import { createVerifier } from '../src/proofs/verify.ts'
 import { builtInSenders } from '../src/built-in.ts'
 
 const { schemes, find: findSender } = builtInSenders

@@ -24,9 +24,9 @@ type Schema = {
 export const tablePages: Readonly<Record<string, string>> = {
   'config keys': 'src/config/README.md',
   'mapping keys': 'src/pipeline/README.md',
-  'verify keys': 'src/pipeline/verifiers/README.md',
+  'verify keys': 'src/proofs/verifiers/README.md',
   'recover keys': 'src/plugins/outboxes/README.md',
-  senders: 'src/pipeline/verifiers/README.md',
+  senders: 'src/proofs/verifiers/README.md',
   presets: 'presets/README.md',
   problems: 'src/config/README.md',
   steps: 'src/jobs/README.md',

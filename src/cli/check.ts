@@ -6,7 +6,7 @@ import { createBench } from './checks/bench.ts'
 import { checkShadows } from './checks/shadows.ts'
 import { readStore } from './gateway/stored.ts'
 import { loadGeneration } from './types.ts'
-import { findPlaceWarnings } from '../pipeline/place-warnings.ts'
+import { findPlaceWarnings } from '../replay/place-warnings.ts'
 import { findPathWarnings } from '../replay/path-warnings.ts'
 import {
   buildFailure,

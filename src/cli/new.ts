@@ -22,7 +22,7 @@ import { addPlaceholderSecrets, generatePlaceholder } from './scaffold/placehold
 import { createEditorConfig } from './scaffold/folder.ts'
 import { cutLine, renderFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
-import { createGeneration } from '../pipeline/generation.ts'
+import { createGeneration, toMappingParts } from '../generation/generation.ts'
 import { buildRequestShape } from '../replay/payload-shapes.ts'
 import { loadGeneration, toTypesModule, writeTypes } from './types.ts'
 import { readKept } from './requests/kept.ts'
@@ -235,7 +235,7 @@ function isComplete(text: string, env: LoadedConfig['env']): boolean {
   const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
   if (mapping === undefined) return false
   try {
-    compileMapping({ ...mapping, id: 'new' }, undefined, { senders: builtInSenders })
+    compileMapping({ ...mapping, id: 'new' }, undefined, toMappingParts({ senders: builtInSenders }))
     return true
   } catch (error) {
     if (error instanceof Problem) return false

@@ -3,7 +3,7 @@ import { parseJsonc } from '../config/jsonc.ts'
 import { renderConfigSchema } from '../config/schema.ts'
 import { configFile, readConfigText } from '../config/text.ts'
 import { loadPlugins } from '../reload/plugins.ts'
-import { createDefinitions } from '../transforms/definitions.ts'
+import { createDefinitions } from '../reload/definitions.ts'
 import type { Context } from './terminal/context.ts'
 
 const Named = z.object({ plugins: z.array(z.string()) })

@@ -12,8 +12,9 @@ import { toHandedSecretsFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { parsedJson } from '../model/values.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
+import { toMappingParts } from '../generation/generation.ts'
 import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
-import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
+import { createPinnedFetch } from '../proofs/verifiers/pinned-fetch.ts'
 import { createHandshakeSecrets } from '../http/handshake-secrets.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -138,7 +139,7 @@ async function compileSigned(dir: string, config: Config, now: number): Promise<
   })
   return known.mappings
     .filter(({ verify }) => verify !== undefined)
-    .map((mapping) => compileMapping(mapping, undefined, known, buildTools))
+    .map((mapping) => compileMapping(mapping, undefined, toMappingParts(known, buildTools)))
 }
 
 function chooseMappings(

@@ -5,7 +5,7 @@ import { toProblem, type TraceEntry } from '../model/problem.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { buildDelivery, checkBody, checkBodyLate, convertRequest, type InflatedRequest } from '../pipeline/delivery.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { findMapping, type Hook } from '../pipeline/hook.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { DedupeKey } from '../store/records.ts'
@@ -75,7 +75,7 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
     const delivery = build(request, receivedAt)
     const dedupe = readDedupe(delivery)
     if (dedupe !== undefined && (await store.findAnswer(dedupe.key)) !== undefined) return 'repeated'
-    const decision = await decide(delivery, { hook: request.hook, config: generation.config, newId })
+    const decision = await decide(delivery, { hook: request.hook, newId })
     if (decision.kind !== 'accept') checkBody(delivery)
     if (isRefused(decision, generation)) throw decision.problem.withTrace(decision.trace)
     return 'ran'

@@ -3,7 +3,7 @@
 import { formatQuantity } from '../base/text.ts'
 import { missingMappingModule } from '../model/delivery.ts'
 import type { Log } from '../base/log.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import type { OpenDelivery } from '../store/records.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store } from '../store/store.ts'

@@ -3,7 +3,7 @@ import type { Delivery } from '../model/delivery.ts'
 import { hopsHeader, readHops } from '../model/hops.ts'
 import type { Meter } from '../model/meter.ts'
 import type { Decision } from '../pipeline/decision.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { DeliveryAnswer, Settlement } from '../store/records.ts'
 

@@ -9,7 +9,7 @@ import {
   toStateFile,
 } from '../gmail/mail.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import type { NewDelivery } from '../store/records.ts'
 import type { Duty } from '../store/named-leases.ts'

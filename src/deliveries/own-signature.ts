@@ -3,8 +3,8 @@ import { newId } from '../base/id.ts'
 import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { urlSecretHeader } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
-import type { Generation } from '../generation.ts'
-import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
+import type { Generation } from '../generation/generation.ts'
+import { signRequest, stampPayload } from '../proofs/verifiers/sign.ts'
 import { buildDelivery, toLocalHead } from '../pipeline/delivery.ts'
 
 /** `path`: the name of the hook. `headers`: lower-case names, with a content type. `fixed`: headers that the new proof must not replace. */

@@ -6,7 +6,7 @@ import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { Decision, StoredDecision } from '../pipeline/decision.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { CursorMove } from '../store/cursors.ts'
@@ -72,8 +72,8 @@ export type Settler = {
 export function createSettler(parts: SettlerParts): Settler {
   const { store, state, clock, newId, keepByDefault, lookForNew, onStored, onRepeated, onDecided } = parts
 
-  function decideNow({ delivery, hook, generation }: Deciding): Decision | Promise<Decision> {
-    return decide(delivery, { hook, config: generation.config, newId, serves: true, readState: state.read })
+  function decideNow({ delivery, hook }: Deciding): Decision | Promise<Decision> {
+    return decide(delivery, { hook, newId, serves: true, readState: state.read })
   }
 
   async function settleFresh<Outcome>(decision: Decision, settling: Settling<Outcome>): Promise<Outcome> {

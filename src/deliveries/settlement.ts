@@ -7,7 +7,7 @@ import { planJobs, toWakeStep } from '../jobs/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import type { Retain } from '../model/config/mapping.ts'
 import type { Decision, StoredDecision } from '../pipeline/decision.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 
 /** `keepByDefault` applies if neither the mapping nor `hooks.retain` says how many requests are kept. */
 export function toSettlement(

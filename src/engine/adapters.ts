@@ -8,7 +8,7 @@ import type { Config } from '../model/config/config.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { type Answer, toRefusalAnswer } from '../pipeline/answer.ts'
-import { buildTooLargeProblem } from '../pipeline/inflate.ts'
+import { buildTooLargeProblem } from '../proofs/inflate.ts'
 import type { Engine, EngineOptions, EngineRequest } from './types.ts'
 
 type AdapterParts = Pick<Engine, 'decide'> &

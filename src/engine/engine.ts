@@ -14,19 +14,20 @@ import { findConfigIssues } from '../model/config/rules.ts'
 import { silentLog } from '../base/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
 import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
-import { createSenders } from '../pipeline/senders.ts'
+import { createSenders } from '../proofs/senders.ts'
 import { senderRows } from '../plugins/senders/index.ts'
-import type { Generation } from '../generation.ts'
-import { createGeneration } from '../pipeline/generation.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createGeneration } from '../generation/generation.ts'
 import { type Hook, isHookOpen } from '../pipeline/hook.ts'
 import { listParts } from '../pipeline/items.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import { checkProofs, type HandedSecrets, listSigned, openRequest } from '../pipeline/proofs.ts'
-import { toTokenDigest } from '../pipeline/tokens.ts'
-import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
+import { checkProofs, type HandedSecrets, listSigned, openRequest } from '../proofs/check.ts'
+import { toTokenDigest } from '../generation/tokens.ts'
+import { createPinnedFetch } from '../proofs/verifiers/pinned-fetch.ts'
+import { createFixtureGate } from '../replay/fixture-gate.ts'
 import { chooseTransforms, type ModuleReport } from '../reload/gate.ts'
 import { createWatcher } from '../reload/watch.ts'
 import { createTransformRuntime } from '../transforms/runtime.ts'
@@ -64,7 +65,8 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     const refs = mappings.flatMap(({ transform }) => transform ?? [])
     const loaded = await runtime.load({ root, refs, settings: { ...config.hooks.transforms, env } })
     const parts = { config, mappings, transforms: loaded, senders, verifiers: [] }
-    const chosen = await chooseTransforms({ root, parts, serving: serving?.transforms, changed, suspects: problems })
+    const test = createFixtureGate({ root, parts, changed, suspects: problems })
+    const chosen = await chooseTransforms({ loaded, serving: serving?.transforms, test })
     const verifierTools = () => ({ fetch: fetchPinned, now: Date.now })
     const next = createGeneration({ config, env, mappings, transforms: chosen.transforms, senders, verifierTools })
     runtime.serve(chosen.transforms)
@@ -137,7 +139,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 
   /** A list that is too long for one commit of a gateway is decided in parts, because the host stores what it wants. */
   async function decideWhole(delivery: Delivery, hook: Hook): Promise<Decision> {
-    const decision = await decide(delivery, { hook, config, newId, serves: true })
+    const decision = await decide(delivery, { hook, newId, serves: true })
     if (decision.kind !== 'accept') checkBody(delivery)
     if (decision.kind !== 'skip' || decision.splits === undefined) return decision
     const { mappingId, transformHash, retain, trace, log: lines } = decision

@@ -6,7 +6,7 @@ import type { Log } from '../base/log.ts'
 import type { Problem } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { Answer } from '../pipeline/answer.ts'
-import type { SenderDefinition } from '../model/sender.ts'
+import type { SenderDefinition } from '../model/scheme.ts'
 import type { ModuleReport } from '../reload/gate.ts'
 
 /** A request as it was sent. `url`: the path with the query. `headers`: with lower-case names. */

@@ -2,8 +2,8 @@
 import { isRunPath } from '../model/delivery.ts'
 import type { AdminRight } from '../model/api/rights.ts'
 import { findAdminRight, maySend } from '../model/config/tokens.ts'
-import type { Generation } from '../generation.ts'
-import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../pipeline/tokens.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../generation/tokens.ts'
 import type { Clock } from '../store/store.ts'
 
 type Tokens = Pick<Generation, 'tokens'>

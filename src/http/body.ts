@@ -1,7 +1,7 @@
 // Reads a body completely, in time and under its limit, or throws a Problem. No listener and no timer is left behind.
 import { Problem } from '../model/problem.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { buildTooLargeProblem, readEncoding, toOwnBuffer } from '../pipeline/inflate.ts'
+import { buildTooLargeProblem, readEncoding, toOwnBuffer } from '../proofs/inflate.ts'
 
 export type BodyOptions = {
   /** The limit in bytes. It applies to the body as it was sent, and again after it is inflated. */

@@ -1,11 +1,11 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { type Admission, readToken, toHeaders } from './admission.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isRunPath } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import { isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
-import { checkProofs, listSigned, openRequest } from '../pipeline/proofs.ts'
+import { checkProofs, listSigned, openRequest } from '../proofs/check.ts'
 import type { AdmittedRequest } from '../deliveries/arrivals.ts'
 import type { Quarantine } from '../deliveries/refused/quarantine.ts'
 import { unclaimedReason } from '../deliveries/refused/reasons.ts'

@@ -4,7 +4,7 @@ import type { HandshakeAnswer } from '../model/verifier.ts'
 import type { CheckedHead } from '../pipeline/delivery.ts'
 import type { Answer } from '../pipeline/answer.ts'
 import type { Hook, SignedMapping } from '../pipeline/hook.ts'
-import { answerOrigin, toHandshakeAnswer } from '../pipeline/verifiers/handshakes.ts'
+import { answerOrigin, toHandshakeAnswer } from '../proofs/verifiers/handshakes.ts'
 import type { Admission } from './admission.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 

@@ -1,7 +1,7 @@
 // The pipe from request to answer: admit, decide and store, answer. The answer of success is sent after the delivery is stored.
 import { toProblem } from '../model/problem.ts'
 import type { Answer } from '../pipeline/answer.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
 import type { AdmittedRequest, Arrivals } from '../deliveries/arrivals.ts'
 import type { RefusedRequest } from '../deliveries/refused/calls.ts'

@@ -7,8 +7,8 @@ import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { ProblemCode } from '../model/problem.ts'
 import { credentialHeaders, urlSecretHeader } from '../model/delivery.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
-import type { Generation } from '../generation.ts'
-import { buildSignatureHint, type Signature } from '../pipeline/verifiers/signature.ts'
+import type { Generation } from '../generation/generation.ts'
+import { buildSignatureHint, type Signature } from '../proofs/verifiers/signature.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
 
 /**

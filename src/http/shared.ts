@@ -2,7 +2,7 @@
 import type { Log } from '../base/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { updateCursor } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { armedForMs, type HandshakeSecrets, addSecret, type SecretFile } from './handshake-secrets.ts'

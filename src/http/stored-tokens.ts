@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '../base/log.ts'
 import { Problem } from '../model/problem.ts'
-import { createTokenSet, type Token, type TokenSet, toTokenDigest, toTokenId } from '../pipeline/tokens.ts'
+import { createTokenSet, type Token, type TokenSet, toTokenDigest, toTokenId } from '../generation/tokens.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { type Access, createAccess } from './access.ts'
 import { createSharedCursors, startPolling } from './shared.ts'

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { trimSlashes } from '../base/text.ts'
 import { isRunPath, maxHookChars, normalizeEscapes, urlSecretHeader } from '../model/delivery.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 
 const absolute = /^https?:\/\/([^/?#]*)(.*)$/is
 

@@ -1,7 +1,7 @@
 // Requests that wait for a run. All of them ask the store together: one read for all, however many wait, because another gateway may end a run.
 import type { Log } from '../base/log.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import type { Progress, ProgressReader } from '../store/progress.ts'
 import type { Access } from './access.ts'
 

@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import { type Spending, toNanos } from './spending.ts'
 import { plainName } from '../base/names.ts'
-import { nonBlank, timezone } from './values.ts'
-
+import { timezone } from './values.ts'
 const maxUsd = 1_000_000
 
 export const BudgetConfig = z
@@ -40,9 +39,6 @@ export const BudgetsConfig = z
   .record(plainName, BudgetConfig)
   .default({})
   .describe('What turns may cost in a calendar period, under the names that agents and mappings use in `budgets`.')
-
-/** The budgets of an agent or of a mapping. */
-export const BudgetNames = z.array(nonBlank).max(8)
 
 /** The limits of a budget. A measure without a limit is left out. */
 export function toLimits({ usd, tokens, turns }: Pick<BudgetConfig, 'usd' | 'tokens' | 'turns'>): Partial<Spending> {

@@ -3,7 +3,7 @@ import type { FullChannelDefinition, OwnChannel, SimpleChannelDefinition } from 
 import type { OutboxDefinition } from './outbox.ts'
 import type { OwnRunner, RunnerDefinition } from './runner.ts'
 import type { ProblemRecord } from './problem.ts'
-import type { SenderDefinition } from './sender.ts'
+import type { SenderDefinition } from './scheme.ts'
 
 /** The definitions of each kind. Each has a name. */
 export type DefinitionByKind = {

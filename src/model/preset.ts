@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { MappingInput } from './config/mapping.ts'
-import type { VerifierDefinition } from './verifier.ts'
+import type { VerifierDefinition } from './proof.ts'
 
 /** A mapping pack for one sender. */
 export type Preset<Options = unknown> = {

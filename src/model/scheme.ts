@@ -1,6 +1,7 @@
 // Schemes: how senders prove their requests. The scheme of a listed sender is a part of its row in the table of senders.
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from './config/verify.ts'
-import type { Handshake, SenderCode } from './verifier.ts'
+import type { Handshake, SenderCode } from './proof.ts'
+import type { SenderFacts } from './sender.ts'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
@@ -185,3 +186,26 @@ export type Scheme =
   | ConcatHashScheme
   | ClientStateScheme
   | CodeScheme
+
+type RowOf<Each> = Each extends Scheme ? Omit<Each, 'id' | 'source' | 'label' | 'docs'> : never
+
+/** How a sender proves its requests, with the handshakes that belong to the proof. `id` is the name in `verify.scheme`. */
+export type SchemeRow = RowOf<Scheme> & {
+  /** Default: the name of the sender. */
+  readonly id?: string
+  /** Added to the label of a sender that has several schemes. */
+  readonly variant?: string
+}
+
+/** `docs`: the page that documents the scheme. `schemes`: of a sender that signs in several ways. */
+type SchemesOfSender =
+  | { readonly docs?: never; readonly scheme?: never; readonly schemes?: never }
+  | { readonly docs: string; readonly scheme: SchemeRow; readonly schemes?: never }
+  | {
+      readonly docs: string
+      readonly scheme?: never
+      readonly schemes: readonly (SchemeRow & { readonly id: string })[]
+    }
+
+/** A sender, as `defineSender` declares it. */
+export type SenderDefinition = SenderFacts & SchemesOfSender

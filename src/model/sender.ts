@@ -1,5 +1,4 @@
-// A sender: how it is recognised, where its requests have their event, delivery id and other facts, how it proves them, and what answers it.
-import type { Scheme } from './scheme.ts'
+// A sender: how it is recognised, where its requests have their event, delivery id and other facts, and what answers it.
 
 /** The keys of objects and the indexes of arrays on the way to a value. */
 type ValuePath = readonly (string | number)[]
@@ -56,29 +55,6 @@ export type SenderFacts = {
   /** Only for a sender whose events have a place where a channel can answer them. */
   readonly answers?: AnswerFacts
 }
-
-type RowOf<Each> = Each extends Scheme ? Omit<Each, 'id' | 'source' | 'label' | 'docs'> : never
-
-/** How a sender proves its requests, with the handshakes that belong to the proof. `id` is the name in `verify.scheme`. */
-export type SchemeRow = RowOf<Scheme> & {
-  /** Default: the name of the sender. */
-  readonly id?: string
-  /** Added to the label of a sender that has several schemes. */
-  readonly variant?: string
-}
-
-/** `docs`: the page that documents the scheme. `schemes`: of a sender that signs in several ways. */
-type SchemesOfSender =
-  | { readonly docs?: never; readonly scheme?: never; readonly schemes?: never }
-  | { readonly docs: string; readonly scheme: SchemeRow; readonly schemes?: never }
-  | {
-      readonly docs: string
-      readonly scheme?: never
-      readonly schemes: readonly (SchemeRow & { readonly id: string })[]
-    }
-
-/** A sender, as `defineSender` declares it. */
-export type SenderDefinition = SenderFacts & SchemesOfSender
 
 /**
  * The sender of a delivery, and how it was recognised. If only `payload.source` names it, its event and delivery id are not read: any

@@ -2,7 +2,8 @@
 import { stringify } from '../base/sent-json.ts'
 import { JobKeys } from '../model/config/job-keys.ts'
 import type { Mapping } from '../model/config/mapping.ts'
-import type { KeyOrigin } from '../model/config/permission.ts'
+import type { VerifySettings } from '../model/config/verify.ts'
+import type { KeyOrigin } from './policy.ts'
 import { Problem } from '../model/problem.ts'
 import type { SenderFacts } from '../model/sender.ts'
 import type { Transform } from '../model/transform.ts'
@@ -12,9 +13,8 @@ import { type Identity, toIdentity } from './identity.ts'
 import { type ItemsPath, parseItemsPath } from './items.ts'
 import { compileResponse, type ResponseTemplate } from './response.ts'
 import { compileCancelTest, type MatchInput } from './match.ts'
-import type { KnownSchemes } from './senders.ts'
+import type { Senders } from './senders.ts'
 import { compileTemplate, type Template } from './template.ts'
-import { createVerifier, type VerifierTools } from './verify.ts'
 
 /**
  * A mapping with its final id. `maxBodyBytes` is the limit that its preset asks for. `isUnnamed`: the id is its position, which
@@ -53,18 +53,18 @@ export type CompiledMapping = {
   readonly provenSender: { readonly source: string; readonly facts: SenderFacts | undefined } | undefined
 }
 
-/** Tools that fetch nothing, for mappings that get no requests from the network. */
-export const offlineTools: VerifierTools = {
-  fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
-  now: Date.now,
+/** What the mappings of a generation share. */
+export type MappingParts = {
+  readonly senders: Senders
+  /** Makes the proof of a mapping. `secretsName`: see `Identity`. Throws `config-invalid`. */
+  readonly prove: (settings: VerifySettings, secretsName: string) => Verifier
 }
 
 /** Throws `config-invalid` with the mapping and the field if a template or a setting is invalid. */
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
-  known: KnownSchemes,
-  tools: (secretsName: string) => VerifierTools = () => offlineTools,
+  { senders, prove }: MappingParts,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
   const { verify, match, forEach, response: settings, flow: flowSettings } = mapping
@@ -72,9 +72,7 @@ export function compileMapping(
   const name = template('name')
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'wake' ? 'textTemplate' : 'messageTemplate')
-  const verifier =
-    verify &&
-    nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, { ...tools(identity.secretsName), ...known }))
+  const verifier = verify && nameMappingInProblem(mapping, 'verify', () => prove(verify, identity.secretsName))
   const accept = verifier?.acceptsEmpty === true ? [...(mapping.accept ?? []), 'empty' as const] : mapping.accept
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const response = settings && nameMappingInProblem(mapping, 'response.body', () => compileResponse(settings))
@@ -102,11 +100,11 @@ export function compileMapping(
       readers.length > 0 ||
       [match, ...(match.any ?? [])].some(({ payload }) => payload !== undefined),
     verifier,
-    provenSender: verifier && toProvenSender(verifier.source ?? match.source ?? verifier.scheme, known),
+    provenSender: verifier && toProvenSender(verifier.source ?? match.source ?? verifier.scheme, senders),
   }
 }
 
-function toProvenSender(source: string, { senders }: KnownSchemes): NonNullable<CompiledMapping['provenSender']> {
+function toProvenSender(source: string, senders: Senders): NonNullable<CompiledMapping['provenSender']> {
   return { source, facts: senders.find(source) }
 }
 

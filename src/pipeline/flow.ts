@@ -1,8 +1,7 @@
-// Evaluates the section `flow` of a mapping, or of the built-in hook `agent`, for one delivery.
+// Evaluates the section `flow` of a mapping, or of a built-in hook, for one delivery.
 import { takeStart } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
-import type { PlanSettings } from '../model/config/plan-settings.ts'
-import { Flow, type SharedLimits, type PlannedFlow, toFlowSettings, findRefusalCount } from '../model/config/flow.ts'
+import { type Flow, type PlannedFlow, toFlowSettings, findRefusalCount } from '../model/config/flow.ts'
 import { Problem } from '../model/problem.ts'
 import { compileTemplate, type Template, type TemplateScope } from './template.ts'
 
@@ -14,7 +13,7 @@ export type FlowKey = Pick<PlannedFlow, 'ring' | 'key'>
 export type CompiledFlow = {
   readonly readsPayload: boolean
   /** Throws `payload-invalid` if the key is blank or too long. */
-  plan(scope: TemplateScope, planned: Pick<FlowAction, 'sessionKey'>): PlannedFlow
+  plan(scope: TemplateScope, planned: Pick<PlannedAction, 'sessionKey'>): PlannedFlow
   /** Throws as `plan` does. `sessionKey`: the rendered session key, which is the default of the key. */
   cancel(scope: TemplateScope, sessionKey: string | undefined): FlowKey
 }
@@ -41,16 +40,6 @@ export function compileFlow(flow: Flow, ring: string): CompiledFlow {
   }
 }
 
-/** `hooks.agent.flow`. Throws `config-invalid` if a template does not parse. */
-export function compileAgentFlow(flow: Flow): CompiledFlow {
-  try {
-    return compileFlow(flow, agentHookRing)
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error
-    throw new Problem('config-invalid', `hooks.agent.flow: ${error.message}`, { cause: error })
-  }
-}
-
 export const cancelReason = 'The request ends the turns of its key (flow.cancelOn).'
 
 /**
@@ -69,64 +58,8 @@ export function readCancel(
   }
 }
 
-/** The `ring` of the runs of the built-in hook `agent`. */
-export const agentHookRing = 'hook/agent'
-
-/** An action that a flow can start. */
-export type FlowAction = Exclude<PlannedAction, { kind: 'wake' }>
-
-/**
- * The flow of one action: the one that code returned, else that of the mapping or the hook. An agent run also has the limits of its agent.
- * Undefined if there is neither a flow nor a limit. Throws `transform-result-invalid` and `payload-invalid`.
- */
-export function planFlow(
-  planned: FlowAction,
-  given: {
-    readonly flow: CompiledFlow | undefined
-    readonly returned?: Flow | undefined
-    readonly ring: string
-    readonly scope: TemplateScope
-    readonly config: Pick<PlanSettings, 'agents' | 'limits'>
-  },
-): PlannedFlow | undefined {
-  const { flow, returned, ring, scope, config } = given
-  const { agentId, sessionKey } = planned
-  const own =
-    returned === undefined
-      ? flow?.plan(scope, planned)
-      : planReturnedFlow(returned, { ring, sessionKey, limits: config.limits })
-  const { defaults, list } = config.agents
-  if (planned.kind === 'deliver') return own
-  const limits = list.find(({ id }) => id === agentId)?.limits ?? defaults.limits ?? []
-  if (limits.length === 0) return own
-  const { settings, ...rest } = own ?? { ring, key: sessionKey, expiresMs: undefined, settings: noFlow }
-  return { ...rest, settings: { ...settings, limits: [...new Set([...settings.limits, ...limits])] } }
-}
-
-/** Lets runs start as if they had no flow: they wait only for their session. */
-const noFlow = toFlowSettings(Flow.parse({ perKey: 100_000 }), { ring: '', rateKey: '' })
-
-/** The flow that a transform returned: its keys are texts, and not templates. */
-function planReturnedFlow(
-  flow: Flow,
-  { ring, sessionKey, limits }: { ring: string; sessionKey: string; limits: SharedLimits },
-): PlannedFlow {
-  const unknown = flow.limits.find((name) => !Object.hasOwn(limits, name))
-  if (unknown !== undefined)
-    throw new Problem(
-      'transform-result-invalid',
-      `flow.limits: ${JSON.stringify(unknown.slice(0, 60))} is not a name in limits.`,
-    )
-  return {
-    ring,
-    key: checkKey(flow.key ?? sessionKey),
-    expiresMs: flow.expires,
-    settings: toFlowSettings(flow, { ring, rateKey: flow.rateLimit?.key ?? '' }),
-    refusesAt: findRefusalCount(flow),
-  }
-}
-
-function checkKey(text: string): string {
+/** Throws `payload-invalid` if the key is blank or too long. */
+export function checkKey(text: string): string {
   const key = text.trim()
   if (key !== '' && key.length <= maxKeyChars) return key
   throw new Problem(

@@ -4,10 +4,10 @@ import type { Accepts } from '../model/syntax.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { CompiledFlow } from './flow.ts'
 import type { Identity } from './identity.ts'
 import type { HookMappings, Router } from './match.ts'
-import type { SenderTable } from './senders.ts'
+import type { Policy } from './policy.ts'
+import type { Senders } from './senders.ts'
 
 /** A mapping that requires a proof of its sender. */
 export type SignedMapping = CompiledMapping & {
@@ -35,9 +35,8 @@ export type Hook = {
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: HookMappings<CompiledMapping>['find']
   readonly tokenless: TokenlessRules
-  readonly senders: SenderTable
-  /** The flow of the runs of the built-in hook `agent`. */
-  readonly agentFlow?: CompiledFlow | undefined
+  readonly senders: Senders
+  readonly policy: Policy
 }
 
 /**
@@ -53,18 +52,14 @@ type TokenlessRules = {
 
 const noMappings: HookMappings<never> = { mappings: [], find: () => ({ mapping: undefined, trace: [] }) }
 
-/** `limit`: `server.maxBodyBytes`. `agentFlow`: `hooks.agent.flow`. */
+/** `limit`: `server.maxBodyBytes`. */
 export function createHooks(
   mappings: readonly CompiledMapping[],
   router: Router<CompiledMapping>,
-  {
-    limit,
-    agentFlow,
-    senders,
-  }: Pick<Hook, 'senders'> & { readonly limit: number; readonly agentFlow: CompiledFlow | undefined },
+  { limit, senders, policy }: Pick<Hook, 'senders' | 'policy'> & { readonly limit: number },
 ): (path: string) => Hook {
-  const common = { senders, tokenless: createTokenlessRules(mappings, router, limit) }
-  const builtIn = { ...buildHook('built-in', noMappings, limit, common), agentFlow }
+  const common = { senders, policy, tokenless: createTokenlessRules(mappings, router, limit) }
+  const builtIn = buildHook('built-in', noMappings, limit, common)
   // names that no mapping has share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
   // a name that is empty or too long is not a hook, even if a mapping takes every name
@@ -86,7 +81,7 @@ function buildHook(
   kind: Hook['kind'],
   { mappings, find }: HookMappings<CompiledMapping>,
   limit: number,
-  common: Pick<Hook, 'senders' | 'tokenless'>,
+  common: Pick<Hook, 'senders' | 'policy' | 'tokenless'>,
 ): Hook {
   const signed = mappings.filter((mapping): mapping is SignedMapping => mapping.verifier !== undefined)
   return {

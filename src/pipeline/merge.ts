@@ -17,7 +17,7 @@ import { Problem } from '../model/problem.ts'
 import type { Flow } from '../model/config/flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { KeyOrigin } from '../model/config/permission.ts'
+import type { KeyOrigin } from './policy.ts'
 
 /** An action before the check, who chose its session key, and the answer that goes with it. */
 export type ActionDraft = {

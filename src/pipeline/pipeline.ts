@@ -1,13 +1,8 @@
 // Makes a decision from a delivery. It reads only its arguments; only the transform may take time.
-import { toHeldValue } from '../base/sent-json.ts'
-import { type PlannedAction, type Action, AgentRequest, WakePayload } from '../model/action.ts'
+import type { PlannedAction } from '../model/action.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
-import type { PlanSettings } from '../model/config/plan-settings.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { describeFirstIssue } from '../model/config/issue.ts'
-import { JobKeys } from '../model/config/job-keys.ts'
-import { isJsonObject, describeValueKind } from '../base/json.ts'
-import { readPayload } from '../model/body.ts'
+import { isJsonObject } from '../base/json.ts'
 import type { OnceKey, Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Decision, Reasons } from './decision.ts'
@@ -24,27 +19,21 @@ import {
   toTransformCall,
 } from './merge.ts'
 import { countParts, type ItemsList, LongListProblem, maxActions, splitItems, toItemsProblem } from './items.ts'
-import { isAboutOwnComment } from './event-place.ts'
-import { agentHookRing, cancelReason, type FlowAction, planFlow, readCancel } from './flow.ts'
+import { cancelReason, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { parseResponse } from './response.ts'
 import { createDecisionState, type DecisionState, type StateReader } from './state.ts'
-import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
 /** The maximum length of the text of all items of one delivery, in UTF-16 units. */
 const maxText = 4_000_000
 /** How many times the body the texts of a batch may be that is split. More than that repeats what is outside the list. */
 const maxGrowth = 16
 
-/** The defaults. A built-in hook has no mapping that could set other values. */
-const noJobKeys = JobKeys.parse({})
-
 type NewId = () => string
 
 /** The input of a decision besides the delivery. */
 type DecisionInput = {
   readonly hook: Hook
-  readonly config: PlanSettings
   readonly newId: NewId
   /** Set if the decision is carried out. Absent: the call of a transform says that it serves no delivery. */
   readonly serves?: true
@@ -58,49 +47,11 @@ type DecisionInput = {
  */
 export function decide(delivery: Delivery, deciding: DecisionInput): Decision | Promise<Decision> {
   const { hook } = deciding
-  if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
+  if (hook.kind === 'built-in') return hook.policy.decideBuiltIn(delivery, deciding.newId)
   const { mapping, trace } = findMapping(hook, delivery)
   if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
   const reasons: Reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace, log: [] }
   return { kind: 'skip', isByCode: false, why: 'no mapping matched', ...reasons }
-}
-
-function decideBuiltIn(delivery: Delivery, { hook, config, newId }: DecisionInput): Decision {
-  const reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace: [], log: [] }
-  try {
-    const { action, jobKeys } = parseBuiltInAction(delivery, config)
-    const allowed = applyPolicy(action, config, { keyOrigin: 'request', delivery, jobKeys, newId })
-    requireUsable(allowed, config)
-    const from = { flow: hook.agentFlow, ring: agentHookRing, scope: toTemplateScope(delivery), config }
-    const planned = allowed.kind === 'agent' ? { ...allowed, flow: planFlow(allowed, from) } : allowed
-    return { kind: 'accept', actions: [planned], response: undefined, once: undefined, ...reasons }
-  } catch (error) {
-    if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
-    throw error
-  }
-}
-
-function parseBuiltInAction({ path, body }: Delivery, config: PlanSettings): { action: Action; jobKeys: JobKeys } {
-  // the fields become an action, and its numbers are ours
-  const payload = toHeldValue(readPayload(body))
-  if (!isJsonObject(payload)) {
-    const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
-    throw new Problem(
-      'payload-invalid',
-      `The body: expected an object such as ${example}, found ${describeValueKind(payload)}.`,
-    )
-  }
-  const parsed = (path === 'wake' ? WakePayload : AgentRequest).safeParse(payload)
-  if (!parsed.success) throw new Problem('payload-invalid', `${describeFirstIssue(parsed.error, payload)}.`)
-  if ('text' in parsed.data) {
-    return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: noJobKeys }
-  }
-  const { sessionMode: _, ...fields } = parsed.data
-  const { allowUnsafeExternalContent, flow: __, ...keys } = config.hooks.agent
-  return {
-    action: { kind: 'agent', ...fields, allowUnsafeExternalContent },
-    jobKeys: { ...noJobKeys, ...keys, sessionMode: chooseSessionMode(parsed.data, config, noJobKeys.sessionMode) },
-  }
 }
 
 function decideMapped(
@@ -117,7 +68,7 @@ function decideMapped(
     if (cancel instanceof Problem) return { kind: 'refuse', problem: cancel, ...reasons }
     return { kind: 'skip', isByCode: true, why: cancelReason, ...reasons, log: [cancelReason], cancel }
   }
-  if (delivery.sender !== undefined && isAboutOwnComment(delivery))
+  if (delivery.sender !== undefined && deciding.hook.policy.isOwn(delivery))
     return { kind: 'skip', isByCode: true, why: ownComment, ...reasons, log: [ownComment] }
   const plans = createPlans(compiled, deciding)
   if (transform !== undefined) {
@@ -200,7 +151,7 @@ async function decideByTransform(delivery: Delivery, code: TransformRun): Promis
 /** The actions of a delivery, item by item, and their limits. */
 function createPlans(
   { mapping, jobKeys, transform, flow, identity }: CompiledMapping,
-  { config, newId }: DecisionInput,
+  { hook: { policy }, newId }: DecisionInput,
 ) {
   const { forEach = '' } = mapping
   const actions: PlannedAction[] = []
@@ -208,18 +159,14 @@ function createPlans(
   let once: OnceKey | undefined
   let written = 0
   let added = 0
-  const withFlow = (planned: FlowAction, item: Delivery, { flow: returned }: ActionDraft): PlannedAction => ({
-    ...planned,
-    flow: planFlow(planned, { flow, returned, ring: identity.ring, scope: toTemplateScope(item), config }),
-  })
   return {
     add(item: Delivery, drafts: readonly ActionDraft[], list: ItemsList | undefined): void {
       const { count = 1 } = list ?? {}
       added += 1
       for (const draft of drafts) {
-        const input = { keyOrigin: draft.keyOrigin, delivery: item, jobKeys, newId }
-        const allowed = applyPolicy(parseAction(draft), config, input)
-        const planned = allowed.kind === 'wake' ? allowed : withFlow(allowed, item, draft)
+        const ofFlow = { flow, returned: draft.flow, ring: identity.ring, scope: toTemplateScope(item) }
+        const input = { keyOrigin: draft.keyOrigin, delivery: item, jobKeys, newId, flow: ofFlow }
+        const planned = policy.plan(parseAction(draft), input)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
         response = draft.response

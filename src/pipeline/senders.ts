@@ -1,24 +1,13 @@
-// The senders that a generation knows, as tables: to recognise the sender of a request, and to find the scheme of its proof.
-import { Problem } from '../model/problem.ts'
+// The senders that a generation knows, as a table that recognises the sender of a request.
 import type { Delivery } from '../model/delivery.ts'
-import type { Scheme } from '../model/scheme.ts'
-import type { Mark, RecognisedSender, SenderDefinition, SenderFacts } from '../model/sender.ts'
-import type { DefinedVerifier } from '../model/verifier.ts'
-import { unlistedNames } from './verifiers/generic.ts'
+import { Problem } from '../model/problem.ts'
+import type { Mark, RecognisedSender, SenderFacts } from '../model/sender.ts'
 
 type Headers = Delivery['headers']
 
-export type SenderTable = {
-  readonly rows: readonly SenderDefinition[]
+export type Senders = {
   /** The hash of their code; empty if all are built in. */
   readonly hash: string
-  /** The schemes of all senders, in the order of the senders. */
-  readonly schemes: readonly Scheme[]
-  /** Every name for `verify.scheme`, except those of modules in `hooks/verifiers`. */
-  readonly schemeNames: readonly string[]
-  /** The headers with a proof. One that names the event is not in the list: the proof of such a sender is in the body. */
-  readonly proofHeaders: ReadonlySet<string>
-  readonly findScheme: (id: string) => Scheme | undefined
   /** The sender with this name. */
   readonly find: (name: string | undefined) => SenderFacts | undefined
   /**
@@ -33,23 +22,11 @@ export type SenderTable = {
   }) => RecognisedSender | undefined
 }
 
-/** What a mapping can name in `verify.scheme`. `verifiers`: schemes in code, which cannot replace those of senders. */
-export type KnownSchemes = {
-  readonly senders: SenderTable
-  readonly verifiers?: readonly DefinedVerifier[] | undefined
-}
-
-/**
- * The order of the rows is the priority of detection. `hash`: that of the plugins whose rows are in the list. Throws `config-invalid` if two senders, or two schemes, have the same name: a plugin cannot
- * replace a sender that is built in.
- */
-export function createSenders(rows: readonly SenderDefinition[], hash = ''): SenderTable {
-  const schemes = rows.flatMap(listSchemes)
+/** The order of the rows is the priority of detection. Throws `config-invalid` if two senders have the same name. */
+export function recogniseSenders(rows: readonly SenderFacts[], hash: string): Senders {
   const byName = indexByName(rows, ({ name }) => name, 'senders')
-  const byId = indexByName(schemes, ({ id }) => id, 'schemes')
-  for (const id of unlistedNames) if (byId.has(id)) throw buildTwiceProblem('schemes', id)
   const byHeader = indexMarks(rows)
-  const find: SenderTable['find'] = (name) => (name === undefined ? undefined : byName.get(name))
+  const find: Senders['find'] = (name) => (name === undefined ? undefined : byName.get(name))
 
   /** The sender that the headers show; the first one of the list if they match several. */
   function findMarked(headers: Headers): SenderFacts | undefined {
@@ -65,12 +42,7 @@ export function createSenders(rows: readonly SenderDefinition[], hash = ''): Sen
   }
 
   return {
-    rows,
     hash,
-    schemes,
-    schemeNames: [...byId.keys(), ...unlistedNames],
-    proofHeaders: new Set(rows.flatMap(listProofHeaders)),
-    findScheme: (id) => byId.get(id),
     find,
     recognise({ verifiedBy, headers, namedSource }) {
       const proved = find(verifiedBy)
@@ -83,28 +55,8 @@ export function createSenders(rows: readonly SenderDefinition[], hash = ''): Sen
   }
 }
 
-/** The schemes of a sender, each with its names. */
-export function listSchemes({ name, label, docs, scheme, schemes: several }: SenderDefinition): readonly Scheme[] {
-  if (docs === undefined) return []
-  return (several ?? [scheme]).map(({ id = name, variant, ...row }) => ({
-    ...row,
-    id,
-    source: name,
-    label: variant === undefined ? label : `${label} (${variant})`,
-    docs,
-  }))
-}
-
-function listProofHeaders(row: SenderDefinition): readonly string[] {
-  const isEvent = (name: string) => row.event?.some((fact) => fact.in === 'header' && fact.name === name) === true
-  const named = listSchemes(row).flatMap((scheme) => {
-    if (scheme.kind === 'code') return [...scheme.code.headers, ...(scheme.code.secretHeaders ?? [])]
-    return 'header' in scheme && scheme.header !== undefined ? [scheme.header] : []
-  })
-  return named.map((name) => name.toLowerCase()).filter((name) => !isEvent(name))
-}
-
-function indexByName<Row>(rows: readonly Row[], readName: (row: Row) => string, what: string): Map<string, Row> {
+/** Throws `config-invalid` for a name that two rows have. `what`: the plural of the rows. */
+export function indexByName<Row>(rows: readonly Row[], readName: (row: Row) => string, what: string): Map<string, Row> {
   const index = new Map<string, Row>()
   for (const row of rows) {
     const name = readName(row)
@@ -114,7 +66,7 @@ function indexByName<Row>(rows: readonly Row[], readName: (row: Row) => string, 
   return index
 }
 
-function buildTwiceProblem(what: string, name: string): Problem {
+export function buildTwiceProblem(what: string, name: string): Problem {
   return new Problem('config-invalid', `Two ${what} have the name "${name}": rename the one of the plugin.`)
 }
 

@@ -1,6 +1,4 @@
 // Reads the event, the delivery id and other facts of a delivery where its sender puts them. Headers can be forged, so nothing here is a proof.
-import type { Coverage, Verified } from '../model/verifier.ts'
-import { readJsonBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type SentValue } from '../base/json.ts'
@@ -30,6 +28,11 @@ export function readDeliveryId({ facts, shownBy }: RecognisedSender, delivery: R
 /** Whether the sender's delivery id can be in the body. */
 export function hasIdInBody({ deliveryId }: SenderFacts): boolean {
   return deliveryId?.some(isInBody) === true
+}
+
+/** The sender's id of a delivery, if the body has it. `body`: a body that a proof covers. */
+export function readIdInBody({ deliveryId }: SenderFacts, body: Delivery['body']): string | undefined {
+  return readFirst(deliveryId?.filter(isInBody), { headers: {}, body }, ' ')
 }
 
 function isInBody(fact: Fact): boolean {
@@ -89,21 +92,4 @@ function readFactText(value: SentValue | undefined): string | undefined {
 
 function ownHeader(headers: Headers, name: string): string | undefined {
   return Object.hasOwn(headers, name) ? headers[name] : undefined
-}
-
-/**
- * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `sender`: whose requests the proof proves.
- * `bytes`: the inflated body. Undefined if the proof covers no id.
- */
-export function readSignedId(
-  sender: SenderFacts | undefined,
-  covers: Coverage,
-  { id }: Extract<Verified, { ok: true }>,
-  bytes: Uint8Array,
-): string | undefined {
-  if (id !== undefined) return id
-  if (sender === undefined || !covers.body || !hasIdInBody(sender)) return undefined
-  const parsed = readJsonBody(bytes)
-  if (parsed === undefined) return undefined
-  return readFirst(sender.deliveryId?.filter(isInBody), { headers: {}, body: { bytes, syntax: 'json', parsed } }, ' ')
 }

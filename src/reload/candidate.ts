@@ -8,11 +8,12 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { TransformRef } from '../model/config/mapping.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
-import type { Generation } from '../generation.ts'
-import { createGeneration } from '../pipeline/generation.ts'
-import type { VerifierTools } from '../pipeline/verify.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createGeneration } from '../generation/generation.ts'
+import type { VerifierTools } from '../proofs/verify.ts'
 import type { AssembledParts, Assembler } from './assemble.ts'
 import type { GenerationParts } from '../replay/fixtures.ts'
+import { createFixtureGate } from '../replay/fixture-gate.ts'
 import { type ModuleReport, chooseTransforms } from './gate.ts'
 
 /** The result of a load, and the files that it read. */
@@ -77,11 +78,14 @@ async function buildFrom(
   const env = pickEnv(limits.env, settings)
   const loaded = await load({ root, refs, settings: { ...limits, env } })
   const { transforms, modules } = await chooseTransforms({
-    root,
-    parts: { config, mappings, transforms: loaded.transforms, senders, verifiers },
+    loaded: loaded.transforms,
     serving: against.serving?.generation.transforms,
-    changed: against.changed,
-    suspects: against.suspects,
+    test: createFixtureGate({
+      root,
+      parts: { config, mappings, transforms: loaded.transforms, senders, verifiers },
+      changed: against.changed,
+      suspects: against.suspects,
+    }),
   })
   const parts = { config, mappings, transforms, senders, verifiers }
   const generation = createGeneration({ ...parts, env, verifierTools })

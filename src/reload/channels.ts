@@ -1,6 +1,6 @@
 // Loads channels in code from hooks/channels for the sections of channels.own. The posts of a channel that never loaded wait.
-import { listNames, toExpectedFile } from '../transforms/definition-files.ts'
-import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
+import { listNames, toExpectedFile } from './definition-files.ts'
+import { type Definition, type Definitions, loadNamedModules } from './definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config/config.ts'
 import { safeParseChannel } from '../model/definitions.ts'

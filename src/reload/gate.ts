@@ -1,10 +1,5 @@
-// Decides which code goes live. The code of a module must load and pass its own fixtures; otherwise the last good version stays live.
-import { within } from '../base/time.ts'
-import { dirname, join } from 'node:path'
-import { type GenerationParts, runFixture } from '../replay/fixtures.ts'
-import { readFixtures, toFixturesFolder } from '../replay/fixture-files.ts'
+// Decides which code goes live. The code of a module must load and pass its own tests; otherwise the last good version stays live.
 import { buildStandIn } from '../transforms/modules/bundle-cache.ts'
-import { toModuleLabel } from '../transforms/root.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 
@@ -23,23 +18,19 @@ export type ModuleReport = {
 /** `notRun`: the number of fixtures that did not run before the time limit. */
 export type FixtureCounts = { readonly passed: number; readonly failed: number; readonly notRun: number }
 
+/** Tests a module, and says why it must not go live. Undefined: nothing was to be tested. */
+export type TestModule = (
+  module: string,
+  given: { readonly isFresh: boolean },
+) => Promise<{ readonly counts: FixtureCounts; readonly problem: ProblemRecord | undefined } | undefined>
+
 type GateInput = {
-  readonly root: string
   /** The transforms that were just loaded. */
-  readonly parts: GenerationParts
+  readonly loaded: ReadonlyMap<string, Transform>
   /** The transforms that serve; undefined at the start. */
   readonly serving: ReadonlyMap<string, Transform> | undefined
-  /** Files that were saved. */
-  readonly changed: readonly string[]
-  /** Modules that had a problem before. */
-  readonly suspects: ReadonlySet<string>
+  readonly test: TestModule
 }
-
-/** The input of the first load. */
-export const atStart = { serving: undefined, changed: [], suspects: new Set<string>() } as const
-
-/** The time limit for all fixtures together. Fixtures that do not end in time count as not run. */
-const budgetMs = 2000
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
@@ -63,20 +54,17 @@ export function chooseVersion<
 }
 
 /** The transforms of the next generation, and a report on each of its modules. Never rejects. */
-export async function chooseTransforms(input: GateInput): Promise<{
+export async function chooseTransforms({ loaded, serving, test }: GateInput): Promise<{
   transforms: ReadonlyMap<string, Transform>
   modules: readonly ModuleReport[]
 }> {
-  const { parts, serving } = input
-  const until = performance.now() + budgetMs
-  const transforms = new Map(parts.transforms)
+  const transforms = new Map(loaded)
   const modules: ModuleReport[] = []
-  for (const module of new Set([...parts.transforms.values()].map((transform) => transform.module))) {
-    const candidates = [...parts.transforms].filter(([, transform]) => transform.module === module)
+  for (const module of new Set([...loaded.values()].map((transform) => transform.module))) {
+    const candidates = [...loaded].filter(([, transform]) => transform.module === module)
     const isFresh = !isServing(module, candidates, serving)
     const unloaded = candidates.find(([, transform]) => transform.problem !== undefined)?.[1].problem
-    const isTested = unloaded === undefined && (isFresh || isSuspect(module, input))
-    const tested = isTested ? await runFixtures(input, module, until) : undefined
+    const tested = unloaded === undefined ? await test(module, { isFresh }) : undefined
     const problem = unloaded ?? tested?.problem
     const fixtures = tested?.counts ?? noFixtures
     const kept = candidates.flatMap(([key]) => findWorking(serving, key) ?? [])
@@ -107,53 +95,7 @@ function isServing(
   return candidates.every(([, { hash }]) => hash !== undefined && hashes.has(hash))
 }
 
-function isSuspect(module: string, { root, changed, suspects }: GateInput): boolean {
-  const folder = join(root, toFixturesFolder(module))
-  return suspects.has(module) || changed.some((path) => path === folder || dirname(path) === folder)
-}
-
 function findWorking(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
   const transform = serving?.get(key)
   return transform?.problem === undefined ? transform : undefined
-}
-
-async function runFixtures(
-  { root, parts }: GateInput,
-  module: string,
-  until: number,
-): Promise<{ counts: FixtureCounts; problem: ProblemRecord | undefined }> {
-  const files = await readFixtures(root, module)
-  const failures: Failure[] = []
-  let passed = 0
-  for (const file of files) {
-    const leftMs = until - performance.now()
-    const outcome = leftMs <= 0 ? undefined : await within(leftMs, runFixture(parts, module, file))
-    if (outcome === undefined) break
-    if (outcome.ok) passed += 1
-    else failures.push({ name: file.name, diff: outcome.diff, frame: outcome.problem?.frame })
-  }
-  const counts = { passed, failed: failures.length, notRun: files.length - passed - failures.length }
-  return { counts, problem: buildFixtureProblem(module, failures) }
-}
-
-/** `frame`: the place where the code throws. */
-type Failure = { readonly name: string; readonly diff: readonly string[]; readonly frame: string | undefined }
-
-/** The problem of fixtures that fail. `detail` names only the field; `frame`, which only the operator sees, has the values. */
-function buildFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
-  const [first] = failures
-  if (first === undefined) return undefined
-  const field = first.diff[0]?.split(': expected')[0] ?? ''
-  const more = failures.length === 1 ? '' : `, and ${failures.length - 1} more`
-  const fix = 'Fix the code, or update the fixture with "hookloom test -u".'
-  return {
-    code: 'transform-load-failed',
-    detail: `${toModuleLabel(module)} fails its fixture ${first.name} at ${field.slice(0, 200)}${more}. ${fix}`,
-    frame: failures
-      .slice(0, 5)
-      .map(({ name, diff, frame }) =>
-        [name, ...diff.slice(0, 5).map((line) => `  ${line}`), ...(frame === undefined ? [] : [frame])].join('\n'),
-      )
-      .join('\n'),
-  }
 }

@@ -1,7 +1,6 @@
 // Counts the references to generations. A generation is in use while it serves, or while a request uses it.
-import type { Generation } from '../generation.ts'
 
-type GenerationRefcount = {
+type GenerationRefcount<Generation> = {
   /** Starts to count the references to a generation, beginning with one reference. The returned function releases it. */
   add(generation: Generation): () => void
   /** Adds a reference, unless the generation is no longer counted. The returned function releases it; further calls do nothing. */
@@ -12,7 +11,7 @@ type GenerationRefcount = {
 
 type References = { count: number; readonly waiting: (() => void)[] }
 
-export function createGenerationRefcount(): GenerationRefcount {
+export function createGenerationRefcount<Generation>(): GenerationRefcount<Generation> {
   const entries = new Map<Generation, References>()
 
   function acquire(generation: Generation): () => void {

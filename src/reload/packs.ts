@@ -1,7 +1,7 @@
 // Loads preset packs. A pack is bundled, or comes from hooks/presets or from a package in the config directory.
 import { presets } from '../../presets/index.ts'
-import { findPresetFile, findPresetPackage, type PresetFile } from '../transforms/definition-files.ts'
-import { createDefinitions, type Definition, type Definitions } from '../transforms/definitions.ts'
+import { findPresetFile, findPresetPackage, type PresetFile } from './definition-files.ts'
+import { createDefinitions, type Definition, type Definitions } from './definitions.ts'
 import { safeParsePreset } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import type { Preset } from '../model/preset.ts'

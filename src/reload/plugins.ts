@@ -1,7 +1,7 @@
 // Loads the plugins that `plugins` names: packages of the config directory, and files below hooks/. A plugin that does not load leaves its
 // last good version serving.
-import { findPluginFile } from '../transforms/definition-files.ts'
-import type { Definition, Definitions } from '../transforms/definitions.ts'
+import { findPluginFile } from './definition-files.ts'
+import type { Definition, Definitions } from './definitions.ts'
 import { describeIssues, safeParsePlugin } from '../model/definitions.ts'
 import type { z } from 'zod'
 import { builtInRunnerKinds, outboxNames } from '../config/keys.ts'
@@ -11,9 +11,9 @@ import type { OutboxDefinition } from '../model/outbox.ts'
 import type { OwnRunner } from '../model/runner.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../model/config/channels.ts'
 import type { Config } from '../model/config/config.ts'
-import type { SchemeRow, SenderDefinition } from '../model/sender.ts'
+import type { SchemeRow, SenderDefinition } from '../model/scheme.ts'
 import { limitOutbox } from '../plugins/outboxes/shared/own.ts'
-import { createSenders, listSchemes, type SenderTable } from '../pipeline/senders.ts'
+import { createSenders, listSchemes, type SenderTable } from '../proofs/senders.ts'
 import {
   type DefinitionByKind,
   type Found,

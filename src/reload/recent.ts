@@ -3,7 +3,7 @@ import type { KeptQuery } from '../store/queries.ts'
 import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { Log } from '../base/log.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import type { Candidate } from './candidate.ts'
 import type { Replay } from '../replay/replay.ts'
 

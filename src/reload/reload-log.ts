@@ -9,7 +9,7 @@ import type { BuildInput } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 import { findRealPath } from './file-state.ts'
 import type { Log } from '../base/log.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { type Problem, type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 
 /** `module` is undefined for a problem of the configuration. `since`: milliseconds since the epoch. */
@@ -182,4 +182,24 @@ function formatFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures'
   if (passed > 0) facts.push(`${formatQuantity(passed, 'fixture')} passed`)
   if (notRun > 0) facts.push(`${notRun} not run: out of time`)
   return facts.join(', ')
+}
+
+/** A build is logged while it runs if it takes longer than this. */
+const buildingMs = 300
+
+/** Logs the names of the saved files if the build takes long. */
+export async function logLongBuild<Built>(
+  log: Log,
+  saved: () => readonly SavedFile[],
+  run: () => Promise<Built>,
+): Promise<Built> {
+  const timer = setTimeout(() => {
+    const labels = saved().map(({ label }) => label)
+    log.info({}, `building ${labels.length === 0 ? 'the modules' : labels.join(', ')} …`)
+  }, buildingMs)
+  try {
+    return await run()
+  } finally {
+    clearTimeout(timer)
+  }
 }

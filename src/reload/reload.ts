@@ -5,7 +5,7 @@ import { type Candidate, isSameAsServing, buildCandidate, listRetryableModules }
 import { createGenerationRefcount } from './generation-refcount.ts'
 import type { Live, LiveOptions, LiveStatus, ReloadReport } from './live-types.ts'
 import { compareRecent, logRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
-import { buildStable, createSaveTracker, logLongBuild } from './stable-build.ts'
+import { buildStable, createSaveTracker } from './stable-build.ts'
 import {
   codeFolders,
   countParked,
@@ -19,6 +19,7 @@ import {
   toConfigProblem,
   toModuleProblems,
   listSavedFiles,
+  logLongBuild,
 } from './reload-log.ts'
 import { configFile, envFile } from '../config/text.ts'
 import { noOwnParts } from '../model/plugin.ts'
@@ -27,7 +28,7 @@ import { createWatcher, type Watcher } from './watch.ts'
 import { createSerialQueue } from '../base/serial.ts'
 import { toStoreFiles } from '../model/places.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 
 /** The time limits of a comparison with recent deliveries: before a swap that may have to wait, and for a log line. */
 const beforeSwapMs = 5_000
@@ -67,7 +68,7 @@ export function createReload({
   onReport,
   ...options
 }: LiveOptions): Live {
-  const refcount = createGenerationRefcount()
+  const refcount = createGenerationRefcount<Generation>()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
   const closing = new AbortController()

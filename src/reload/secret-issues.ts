@@ -4,8 +4,8 @@ import type { Config } from '../model/config/config.ts'
 import { toDottedPath } from '../model/config/issue.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import type { KnownSchemes } from '../pipeline/senders.ts'
-import { findSecretFault } from '../pipeline/verifiers/secret-length.ts'
+import type { KnownSchemes } from '../proofs/senders.ts'
+import { findSecretFault } from '../proofs/verifiers/secret-length.ts'
 
 /** Throws `config-invalid` with a line for each secret that is too short. `mappings`: those of the configuration, then those of its presets. */
 export function checkShortSecrets({ hooks }: Config, mappings: readonly NamedMapping[], known: KnownSchemes): void {

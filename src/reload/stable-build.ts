@@ -2,9 +2,6 @@
 import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import type { SavedPaths } from './watch.ts'
 import { Problem, toProblem } from '../model/problem.ts'
-import type { Log } from '../base/log.ts'
-import type { Candidate } from './candidate.ts'
-import type { SavedFile } from './reload-log.ts'
 
 /** From this build on, a complete build is used even if it is not the newest. */
 const maxOldRounds = 5
@@ -14,7 +11,7 @@ const maxRounds = 50
 const clockLagMs = 5
 
 /** `inputs`: the files of the last build, with their state when it read them. */
-export async function buildStable(options: {
+export async function buildStable<Candidate>(options: {
   build: () => Promise<Candidate>
   inputs: () => readonly BuildInput[]
   saves: SaveTracker
@@ -88,25 +85,5 @@ export function createSaveTracker(): SaveTracker {
       changed.clear()
       fresh.clear()
     },
-  }
-}
-
-/** A build is logged while it runs if it takes longer than this. */
-const buildingMs = 300
-
-/** Logs the names of the saved files if the build takes long. */
-export async function logLongBuild<Built>(
-  log: Log,
-  saved: () => readonly SavedFile[],
-  run: () => Promise<Built>,
-): Promise<Built> {
-  const timer = setTimeout(() => {
-    const labels = saved().map(({ label }) => label)
-    log.info({}, `building ${labels.length === 0 ? 'the modules' : labels.join(', ')} …`)
-  }, buildingMs)
-  try {
-    return await run()
-  } finally {
-    clearTimeout(timer)
   }
 }

@@ -1,14 +1,14 @@
 // Loads schemes in code, from a pack or from hooks/verifiers, for the mappings that name them. A scheme that never loaded accepts no
 // request, and affects nothing else.
-import { isPlainName, listNames, toExpectedFile } from '../transforms/definition-files.ts'
-import { type Definition, type Definitions, loadNamedModules } from '../transforms/definitions.ts'
+import { isPlainName, listNames, toExpectedFile } from './definition-files.ts'
+import { type Definition, type Definitions, loadNamedModules } from './definitions.ts'
 import { safeParseVerifier } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { LoadedPlugin } from '../model/plugin.ts'
-import type { DefinedVerifier } from '../model/verifier.ts'
+import type { DefinedVerifier } from '../model/proof.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import type { SenderTable } from '../pipeline/senders.ts'
+import type { SenderTable } from '../proofs/senders.ts'
 import { type ModuleReport, chooseVersion } from './gate.ts'
 import type { Pack } from './packs.ts'
 import { findBrokenPlugin } from './plugins.ts'

@@ -14,7 +14,7 @@ import type { CapturedFields } from '../model/api/replay.ts'
 import type { PlannedAction } from '../model/action.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { Problem } from '../model/problem.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { buildDelivery, checkBody, convertRequest } from '../pipeline/delivery.ts'
@@ -207,7 +207,7 @@ async function tryRequest(
     const { head, body } = convertRequest(typed, hook)
     const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt: clock() })
     ;({ source, event } = delivery)
-    const decision = await decide(delivery, { hook, config, newId })
+    const decision = await decide(delivery, { hook, newId })
     if (decision.kind !== 'accept') checkBody(delivery)
     return { decision, source, event }
   } catch (error) {

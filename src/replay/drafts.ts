@@ -11,8 +11,8 @@ import { describeFirstIssue } from '../model/config/issue.ts'
 import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem } from '../model/problem.ts'
-import type { Generation } from '../generation.ts'
-import { createGeneration } from '../pipeline/generation.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createGeneration } from '../generation/generation.ts'
 import { readPath } from '../model/path.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { KeptQuery } from '../store/queries.ts'
@@ -132,7 +132,7 @@ async function decideKept(
   if (hook.kind === 'unknown') return 'The draft has another path.'
   const admitted = { token: true, signedFor: [] }
   const delivery = buildDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
-  const decision = await decide(delivery, { hook, config: generation.config, newId })
+  const decision = await decide(delivery, { hook, newId })
   return { decision, payload: readPayload(delivery.body) }
 }
 

@@ -12,14 +12,14 @@ import { Mapping } from '../model/config/mapping.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
-import type { DefinedVerifier } from '../model/verifier.ts'
+import type { DefinedVerifier } from '../model/proof.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import type { Generation } from '../generation.ts'
-import { createGeneration } from '../pipeline/generation.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createGeneration } from '../generation/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
-import type { SenderTable } from '../pipeline/senders.ts'
+import type { SenderTable } from '../proofs/senders.ts'
 import type { StateReader } from '../pipeline/state.ts'
 import { buildDelivery, toLocalHead } from '../pipeline/delivery.ts'
 
@@ -65,7 +65,6 @@ export async function runFixture(parts: GenerationParts, module: string, file: F
     const newId = () => `${idPrefix}${++ids}`
     const decision = await decide(delivery, {
       hook,
-      config: parts.config,
       newId,
       readState: createReader(file.fixture),
     })

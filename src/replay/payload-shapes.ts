@@ -1,7 +1,7 @@
 // Collects all that is known about the payloads of a hook: the learnt shapes, the kept requests that are older than these, the fixtures of its
 // transforms and the bundled requests of its senders.
 import { readPayload } from '../model/body.ts'
-import type { Generation } from '../generation.ts'
+import type { Generation } from '../generation/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
 import { yieldToEventLoop } from '../base/serial.ts'
 import {

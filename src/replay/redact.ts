@@ -4,7 +4,7 @@ import { isJsonObject, type SentValue } from '../base/json.ts'
 import { stringify } from '../base/sent-json.ts'
 import { classifySecretName, listSecretForms } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { SenderTable } from '../pipeline/senders.ts'
+import type { SenderTable } from '../proofs/senders.ts'
 import { replaceTokens } from './token-forms.ts'
 
 export const removedMark = '[removed]'

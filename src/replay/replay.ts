@@ -9,8 +9,8 @@ import { Action, type PlannedAction } from '../model/action.ts'
 import { JobKeys } from '../model/config/job-keys.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import { type OutcomeComparison, compare, matchIds } from './comparison.ts'
-import type { Generation } from '../generation.ts'
-import { createGeneration } from '../pipeline/generation.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createGeneration } from '../generation/generation.ts'
 import { isHookOpen } from '../pipeline/hook.ts'
 import { streamKeptPages } from './kept.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
@@ -145,7 +145,7 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
     }
     if (body.byteLength > hook.maxBodyBytes) throw new Problem('body-too-large', 'The body is over the limit.')
     const delivery = buildDelivery(head, body, { hook, id, receivedAt })
-    const decision = await decide(delivery, { hook, config, newId })
+    const decision = await decide(delivery, { hook, newId })
     if (decision.kind !== 'accept') checkBody(delivery)
     return toOutcome(decision, config.hooks.onTransformError === 'reject')
   } catch (error) {

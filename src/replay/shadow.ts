@@ -11,8 +11,8 @@ import { type Log, silentLog } from '../base/log.ts'
 import type { Meter } from '../model/meter.ts'
 import { forgetPayload } from '../model/body.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
-import type { Generation } from '../generation.ts'
-import { createGeneration } from '../pipeline/generation.ts'
+import type { Generation } from '../generation/generation.ts'
+import { createGeneration } from '../generation/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
 import type { Decision } from '../pipeline/decision.ts'
 import { decide } from '../pipeline/pipeline.ts'
@@ -207,7 +207,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   async function decideAgain(delivery: Delivery, generation: Generation, reader: StateReader): Promise<Outcome> {
     const { config } = generation
     const hook = generation.findHook(delivery.path)
-    const decision = await decide(delivery, { hook, config, newId, readState: reader })
+    const decision = await decide(delivery, { hook, newId, readState: reader })
     return toOutcome(decision, config.hooks.onTransformError === 'reject')
   }
 

@@ -9,7 +9,7 @@ import type { JsonValue } from '../../src/base/json.ts'
 import { ConfigSchema } from '../../src/config/keys.ts'
 import { Mapping } from '../../src/model/config/mapping.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { createGeneration } from '../../src/pipeline/generation.ts'
+import { createGeneration } from '../../src/generation/generation.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
 import { createAccess } from '../../src/http/access.ts'
 import { createAdmission } from '../../src/http/admission.ts'
@@ -105,7 +105,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   }
   const makeDecision = async () => {
     const { delivery } = parseDelivery(nextBody())
-    const decision = await decide(delivery, { hook, config, newId })
+    const decision = await decide(delivery, { hook, newId })
     if (decision.kind !== 'accept') throw new Error(`The decision of the bench is ${decision.kind}.`)
     return { delivery, decision }
   }
@@ -179,7 +179,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
       prepare: async (calls) =>
         repeatMake(calls, () => {
           const { delivery } = parseDelivery(nextBody())
-          return () => decide(delivery, { hook, config, newId })
+          return () => decide(delivery, { hook, newId })
         }),
     },
     {

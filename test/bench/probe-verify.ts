@@ -2,8 +2,8 @@
 // alternately.
 import { createHmac, createSecretKey } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
-import { createVerifier } from '../../src/pipeline/verify.ts'
-import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
+import { createVerifier } from '../../src/proofs/verify.ts'
+import { signRequest } from '../../src/proofs/verifiers/sign.ts'
 import { createEventBody } from './events.ts'
 import type { RunningProbe } from './probe.ts'
 import { computeMedian } from './statistics.ts'

@@ -1,6 +1,6 @@
 // A template and conditions that are not saved, tried with kept requests: the command, and the admin port that it asks.
 import { beforeAll, expect, test } from 'vitest'
-import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
+import { signRequest } from '../../src/proofs/verifiers/sign.ts'
 import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'

@@ -51,7 +51,7 @@ const stages: Readonly<
   'presets/README.md': {
     hooks: () => ({ presets: ['gmail'] }),
     files: () => ({
-      'hooks/verifiers/acme.ts': readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier'),
+      'hooks/verifiers/acme.ts': readBlock('src/proofs/verifiers/README.md', 'ts', 'defineVerifier'),
       'hooks/presets/weaver.ts': readBlock('presets/README.md', 'ts', 'definePreset'),
       'hooks/presets/weaver.fixtures/released.json': readBlock('presets/README.md', 'json', '"expect"'),
     }),
@@ -69,10 +69,10 @@ const stages: Readonly<
     }),
   },
   'presets/gmail/README.md': { hooks: () => ({ presets: ['gmail'] }) },
-  'src/pipeline/verifiers/README.md': {
+  'src/proofs/verifiers/README.md': {
     hooks: () => ({
       mappings: ['"github"', '"asana"'].map((mark) =>
-        parse(readBlock('src/pipeline/verifiers/README.md', 'jsonc', mark).replace('${GITHUB_SECRET}', githubSecret)),
+        parse(readBlock('src/proofs/verifiers/README.md', 'jsonc', mark).replace('${GITHUB_SECRET}', githubSecret)),
       ),
     }),
   },

@@ -13,7 +13,7 @@ import {
   signed,
   withBrokenSignature,
   withHeader,
-} from '../unit/pipeline/verifiers/stage.ts'
+} from '../unit/proofs/verifiers/stage.ts'
 import { readDeliveryId, readVerdict } from './answers.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { isForGateway, missingVectors, readVectors, toVerify, createTransport, type Vector } from './vectors.ts'

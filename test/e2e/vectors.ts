@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
-import { findSecretFault } from '../../src/pipeline/verifiers/secret-length.ts'
-import type { Transport } from '../../src/pipeline/verifiers/pinned-fetch.ts'
+import { findSecretFault } from '../../src/proofs/verifiers/secret-length.ts'
+import type { Transport } from '../../src/proofs/verifiers/pinned-fetch.ts'
 import { builtInSenders } from '../../src/built-in.ts'
 
 const Vector = z.object({

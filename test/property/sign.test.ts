@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
 import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
 import type { Scheme } from '../../src/model/scheme.ts'
-import { signRequest as sign, stampPayload as stamp } from '../../src/pipeline/verifiers/sign.ts'
-import { createVerifier } from '../../src/pipeline/verify.ts'
+import { signRequest as sign, stampPayload as stamp } from '../../src/proofs/verifiers/sign.ts'
+import { createVerifier } from '../../src/proofs/verify.ts'
 import { builtInSenders } from '../../src/built-in.ts'
 
 const { schemes } = builtInSenders

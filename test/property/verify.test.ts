@@ -3,8 +3,8 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { VerifySettings } from '../../src/model/config/verify.ts'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
-import { findTimeFault, isDigest } from '../../src/pipeline/verifiers/proof.ts'
-import { createVerifier } from '../../src/pipeline/verify.ts'
+import { findTimeFault, isDigest } from '../../src/proofs/verifiers/proof.ts'
+import { createVerifier } from '../../src/proofs/verify.ts'
 import { builtInSenders } from '../../src/built-in.ts'
 
 const { schemes } = builtInSenders

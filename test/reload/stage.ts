@@ -138,7 +138,7 @@ async function decideNow(live: Live, path: string, payload: JsonValue): Promise<
   const body = Buffer.from(JSON.stringify(payload))
   const delivery = buildDelivery(head, body, { hook, id: `d-${++ids}`, receivedAt: Date.now() })
   try {
-    return await decide(delivery, { hook, config: generation.config, newId: () => `id-${++ids}` })
+    return await decide(delivery, { hook, newId: () => `id-${++ids}` })
   } finally {
     release()
   }

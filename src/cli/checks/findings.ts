@@ -1,7 +1,8 @@
 // The findings of `check` and `doctor`, and how they are printed. A warning is not a failure.
 import colors from 'picocolors'
 import type { AssembledParts } from '../../reload/assemble.ts'
-import { atStart, type FixtureCounts, chooseTransforms } from '../../reload/gate.ts'
+import { atStart, createFixtureGate } from '../../replay/fixture-gate.ts'
+import { type FixtureCounts, chooseTransforms } from '../../reload/gate.ts'
 import { formatPlacedIssue, type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
@@ -10,11 +11,11 @@ import type { Config } from '../../model/config/config.ts'
 import { readMappingId } from '../../model/config/mapping.ts'
 import { toIssue } from '../../model/config/issue.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
-import type { DefinedVerifier } from '../../model/verifier.ts'
+import type { DefinedVerifier } from '../../model/proof.ts'
 import { type CompiledMapping, compileMapping } from '../../pipeline/compile.ts'
 import { createRouter } from '../../pipeline/match.ts'
-import { createGeneration } from '../../pipeline/generation.ts'
-import type { KnownSchemes, SenderTable } from '../../pipeline/senders.ts'
+import { createGeneration, toMappingParts } from '../../generation/generation.ts'
+import type { KnownSchemes, SenderTable } from '../../proofs/senders.ts'
 import { builtInSenders } from '../../built-in.ts'
 import { createBench } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
@@ -121,7 +122,8 @@ async function checkTransforms(context: Context, config: Config, loaded: LoadedC
     const { root, parts } = await bench.load([], config)
     // throws if a template of a preset is invalid
     createGeneration(parts)
-    const { modules } = await chooseTransforms({ root, parts, ...atStart })
+    const test = createFixtureGate({ root, parts, ...atStart })
+    const { modules } = await chooseTransforms({ loaded: parts.transforms, serving: undefined, test })
     return modules.map(({ module, problem, fixtures }): CheckFinding => {
       const name = `transform ${module}`
       if (problem !== undefined) return buildFailure(name, describeProblem(problem), exitCodes.broken)
@@ -168,7 +170,7 @@ function describeProblem(problem: Problem | ProblemRecord): string {
 function checkTemplates(loaded: LoadedConfig, mapping: CompiledMapping['mapping'], known: KnownSchemes): CheckFinding {
   const name = `mapping ${mapping.id}`
   try {
-    createRouter([compileMapping(mapping, undefined, known)])
+    createRouter([compileMapping(mapping, undefined, toMappingParts(known))])
     return { name, ok: true, detail: 'its templates and conditions parse' }
   } catch (error) {
     if (!(error instanceof Problem)) throw error

@@ -1,4 +1,5 @@
 // Turns a draft into a configuration that the gateway accepts. Parts that it would refuse are left out and listed with the reason.
+import { toMappingParts } from '../../generation/generation.ts'
 import { substituteEnv, type Env } from '../../config/env.ts'
 import { toConfigIssues } from '../../config/issues.ts'
 import { ConfigSchema } from '../../config/keys.ts'
@@ -81,7 +82,11 @@ function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   if (wrong.length > 0) return wrong
   return parsed.data.hooks.mappings.flatMap((mapping, index) => {
     try {
-      compileMapping({ ...mapping, id: readMappingId(mapping, index) }, undefined, { senders: builtInSenders })
+      compileMapping(
+        { ...mapping, id: readMappingId(mapping, index) },
+        undefined,
+        toMappingParts({ senders: builtInSenders }),
+      )
       return []
     } catch (error) {
       if (!(error instanceof Problem)) throw error

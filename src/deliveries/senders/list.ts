@@ -1,7 +1,7 @@
 // Lists the senders for commands and the admin API.
 import type { SenderFields } from '../../model/api/operations.ts'
 import { problems } from '../../model/problem.ts'
-import type { SenderTable } from '../../pipeline/senders.ts'
+import type { SenderTable } from '../../proofs/senders.ts'
 import type { StoreReader } from '../../store/store.ts'
 import { toIsoTime } from '../records.ts'
 import { isLearnt } from './judge.ts'

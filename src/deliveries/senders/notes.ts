@@ -2,7 +2,7 @@
 // is noted only if it resembles a known sender.
 import type { Delivery } from '../../model/delivery.ts'
 import { type ProblemCode, problems } from '../../model/problem.ts'
-import type { Generation } from '../../generation.ts'
+import type { Generation } from '../../generation/generation.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { findResemblance, type Resemblance, toAgentName, findSenderNetwork } from './likeness.ts'

@@ -2,7 +2,7 @@
 import { findPeriod, toLimits } from '../../model/budgets.ts'
 import { describeRaise, measures, type Spending, toNanos } from '../../model/spending.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Generation } from '../../generation.ts'
+import type { Generation } from '../../generation/generation.ts'
 import { readBudgets } from '../../deliveries/budgets.ts'
 import { cut, findNearest } from '../../base/text.ts'
 import type { ApiParts } from './parts.ts'

@@ -1,7 +1,7 @@
 // The targets that an operator can pause, by name, and the label by which the store finds the jobs of each.
 import { cut, findNearest } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Generation } from '../../generation.ts'
+import type { Generation } from '../../generation/generation.ts'
 import { findDefaultAgentId } from '../../model/config/plan-settings.ts'
 
 /** `name`: a name that people type, such as `mapping:github`. */

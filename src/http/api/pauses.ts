@@ -8,7 +8,7 @@ import type { CancelledFields, PauseFields } from '../../model/api/operations.ts
 import { mainSessionKey } from '../../model/action.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Generation } from '../../generation.ts'
+import type { Generation } from '../../generation/generation.ts'
 import type { Hold } from '../../store/records.ts'
 import { toSessionLabel } from '../../store/rules.ts'
 import type { ApiParts } from './parts.ts'

@@ -1,6 +1,6 @@
 // A delivery in a list of the page. The row stays small, however large the payload and the actions of the delivery are.
 import type { Job } from '../../model/job.ts'
-import type { SenderTable } from '../../pipeline/senders.ts'
+import type { SenderTable } from '../../proofs/senders.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { describeContent, isFailing, toDeliverySummary } from '../../deliveries/records.ts'
 import type { DeliveryRow } from '../../model/api/answers.ts'

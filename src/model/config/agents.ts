@@ -1,7 +1,7 @@
 // `agents`, `models` and `runners` of the configuration: they decide which runner and which model perform a turn, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from '../action.ts'
-import { BudgetNames } from '../budgets.ts'
+import { BudgetNames } from './job-keys.ts'
 import { ModelConfig } from '../prices.ts'
 import { duration, filePath, nonBlank, httpUrl, RetryConfig, timezone } from '../values.ts'
 

@@ -1,7 +1,6 @@
 // The keys of a mapping that go unchanged into the jobs of its agent runs. A new key is declared only here: the pipe carries all of them as
 // one value, and a replay compares them.
 import { z } from 'zod'
-import { BudgetNames } from '../budgets.ts'
 import { nonBlank } from '../values.ts'
 
 /** The rules of a key besides its type. `findKeyUseIssues` in mapping-rules.ts reports violations. */
@@ -14,6 +13,9 @@ type KeyRules = {
   readonly isLiteral?: true
 }
 export const keyRules = z.registry<KeyRules>()
+
+/** The budgets of an agent or of a mapping. */
+export const BudgetNames = z.array(nonBlank).max(8)
 
 export const SessionMode = z.enum(['isolated', 'persistent'])
 export type SessionMode = z.infer<typeof SessionMode>

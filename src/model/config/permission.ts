@@ -9,12 +9,6 @@ export function isAgentAllowed(agentId: string, allowed: readonly string[] | und
 }
 
 /**
- * The origin of a session key: a request, a template with a fixed beginning, a transform, or the operator. A request may choose one only
- * with `hooks.allowRequestSessionKey`.
- */
-export type KeyOrigin = 'request' | 'template' | 'code' | 'operator'
-
-/**
  * Prefixes are compared case-sensitively, like keys. Without a list, or with an empty one, every key is allowed. But `main` is the main
  * session: a fixed key of the operator may always name it, a transform may if there is no list, and any other origin only if the list
  * contains it.
@@ -22,7 +16,7 @@ export type KeyOrigin = 'request' | 'template' | 'code' | 'operator'
 export function isSessionKeyAllowed(
   key: string,
   prefixes: readonly string[] | undefined = [],
-  origin: KeyOrigin = 'operator',
+  origin: 'request' | 'template' | 'code' | 'operator' = 'operator',
 ): boolean {
   const isOpen = prefixes.length === 0
   if (key !== mainSessionKey) return isOpen || prefixes.some((prefix) => key.startsWith(prefix))

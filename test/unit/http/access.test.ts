@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { maySend } from '../../../src/model/config/tokens.ts'
-import { createTokenSet, listConfigTokens, toTokenDigest } from '../../../src/pipeline/tokens.ts'
+import { createTokenSet, listConfigTokens, toTokenDigest } from '../../../src/generation/tokens.ts'
 
 describe('the right send:<hook>', () => {
   test.each([

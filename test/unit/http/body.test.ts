@@ -5,7 +5,7 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
 import { type BodyOptions, readBody } from '../../../src/http/body.ts'
-import { inflateBody } from '../../../src/pipeline/inflate.ts'
+import { inflateBody } from '../../../src/proofs/inflate.ts'
 
 const limit = 1_000
 const closers: (() => void)[] = []

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hasTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
-import { createSecretSet } from '../../../src/pipeline/verifiers/proof.ts'
+import { createSecretSet } from '../../../src/proofs/verifiers/proof.ts'
 import { dropCredentials } from '../../../src/pipeline/delivery.ts'
 
 describe('the token of a request', () => {

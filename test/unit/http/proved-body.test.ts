@@ -5,10 +5,10 @@ import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { readPayload } from '../../../src/model/body.ts'
 import { Problem } from '../../../src/model/problem.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import type { Hook } from '../../../src/pipeline/hook.ts'
 import { buildDelivery, convertRequest } from '../../../src/pipeline/delivery.ts'
-import { inflateBody } from '../../../src/pipeline/inflate.ts'
+import { inflateBody } from '../../../src/proofs/inflate.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 /** A hook whose deliveries are already proved: how a body is read does not depend on the scheme. */

@@ -3,7 +3,7 @@ import { ConfigSchema } from '../../../src/config/keys.ts'
 import type { RefusedCalls, RefusedQuery } from '../../../src/deliveries/refused/calls.ts'
 import { handleRefusals } from '../../../src/http/api/refusals.ts'
 import { Refusals } from '../../../src/http/refusals.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import { startRoutes } from './routes.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 

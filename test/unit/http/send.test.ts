@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
 import { send } from '../../../src/http/api/send.ts'
 import { ConfigSchema } from '../../../src/config/keys.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 afterEach(() => void vi.restoreAllMocks())

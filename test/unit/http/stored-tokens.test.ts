@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openAccess } from '../../../src/http/stored-tokens.ts'
-import { toTokenDigest } from '../../../src/pipeline/tokens.ts'
+import { toTokenDigest } from '../../../src/generation/tokens.ts'
 import { silentLog } from '../../../src/base/log.ts'
 
 test('a new token does not replace a token that another gateway makes at the same time', async () => {

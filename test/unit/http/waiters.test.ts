@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { createAccess } from '../../../src/http/access.ts'
 import { createWaiters, readPreferredWait } from '../../../src/http/waiters.ts'
 import { silentLog } from '../../../src/base/log.ts'
-import { toTokenId } from '../../../src/pipeline/tokens.ts'
+import { toTokenId } from '../../../src/generation/tokens.ts'
 import type { Progress, ProgressReader } from '../../../src/store/progress.ts'
 import { toGeneration } from '../pipeline/decide.ts'
 

@@ -5,8 +5,8 @@ import type { Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { type Transform, type TransformInput, toTransformKey } from '../../../src/model/transform.ts'
-import type { Generation } from '../../../src/generation.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import type { Generation } from '../../../src/generation/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
@@ -65,5 +65,5 @@ let ids = 0
 export const toTestId = () => `id-${++ids}`
 
 export function decideOn(generation: Generation, delivery: Delivery) {
-  return decide(delivery, { hook: generation.findHook(delivery.path), config: generation.config, newId: toTestId })
+  return decide(delivery, { hook: generation.findHook(delivery.path), newId: toTestId })
 }

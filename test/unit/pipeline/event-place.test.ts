@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { isOwnCommentId, toCommentId, toMarker } from '../../../src/model/comment.ts'
 import { toJsonBody } from '../../../src/model/body.ts'
-import { isAboutOwnComment, readPlace } from '../../../src/pipeline/event-place.ts'
+import { isAboutOwnComment, readPlace } from '../../../src/generation/event-place.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 const { recognise: recogniseSender } = builtInSenders

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { explain } from '../../../src/pipeline/explain.ts'
-import type { Generation } from '../../../src/generation.ts'
+import { explain } from '../../../src/replay/explain.ts'
+import type { Generation } from '../../../src/generation/generation.ts'
 import { decideOn, toGeneration, toTestDelivery, toTestId } from './decide.ts'
 
 function explainOn(generation: Generation, path: string, payload: JsonValue) {

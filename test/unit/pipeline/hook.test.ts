@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { ConfigSchema } from '../../../src/config/keys.ts'
 import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import { findMapping } from '../../../src/pipeline/hook.ts'
 import { toGeneration, toTestDelivery } from './decide.ts'
 import { builtInSenders } from '../../../src/built-in.ts'

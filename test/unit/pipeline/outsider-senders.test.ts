@@ -8,13 +8,13 @@ import { ConfigSchema } from '../../../src/config/keys.ts'
 import { safeParsePlugin } from '../../../src/model/definitions.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { buildDelivery, toLocalHead } from '../../../src/pipeline/delivery.ts'
-import { isAboutOwnComment, readPlace } from '../../../src/pipeline/event-place.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { createSenders } from '../../../src/pipeline/senders.ts'
+import { isAboutOwnComment, readPlace } from '../../../src/generation/event-place.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
+import { createSenders } from '../../../src/proofs/senders.ts'
 import { readDeliveryId, readEvent } from '../../../src/pipeline/sources.ts'
-import { signRequest } from '../../../src/pipeline/verifiers/sign.ts'
+import { signRequest } from '../../../src/proofs/verifiers/sign.ts'
 import { senderRows } from '../../../src/plugins/senders/index.ts'
-import { reasonOf, requestOf, verifierOf } from './verifiers/stage.ts'
+import { reasonOf, requestOf, verifierOf } from '../proofs/verifiers/stage.ts'
 
 const hmac: SchemeRow = {
   kind: 'hmac',

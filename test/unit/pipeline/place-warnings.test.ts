@@ -1,7 +1,7 @@
 // Mappings whose commit status is never set, or whose reply has no recipient.
 import { expect, test } from 'vitest'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
-import { findPlaceWarnings } from '../../../src/pipeline/place-warnings.ts'
+import { findPlaceWarnings } from '../../../src/replay/place-warnings.ts'
 import { toGeneration } from './decide.ts'
 
 const github = { token: 'ghp_token' }

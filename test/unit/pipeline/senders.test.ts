@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { toJsonBody } from '../../../src/model/body.ts'
 import { readDeliveryId, readEvent } from '../../../src/pipeline/sources.ts'
-import { now, requestOf, verifierOf } from './verifiers/stage.ts'
+import { now, requestOf, verifierOf } from '../proofs/verifiers/stage.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 const { find: findSender, recognise: recogniseSender, schemeNames } = builtInSenders

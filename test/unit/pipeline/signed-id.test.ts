@@ -1,8 +1,8 @@
 // The delivery id that a proof covers, for each sender.
 import { expect, test } from 'vitest'
 import type { Coverage, Verified } from '../../../src/model/verifier.ts'
-import { readSignedId } from '../../../src/pipeline/sources.ts'
-import { hmacSchemes, now, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
+import { readSignedId } from '../../../src/proofs/signed-id.ts'
+import { hmacSchemes, now, publicUrl, secretOf, settingsOf, signed, verifierOf } from '../proofs/verifiers/stage.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 const { find: findSender } = builtInSenders

@@ -10,7 +10,7 @@ import { GmailPresetConfig } from '../../../src/model/config/gmail.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import { decideOn } from '../pipeline/decide.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
 const { recognise: recogniseSender } = builtInSenders

@@ -9,10 +9,10 @@ import { findMappingIssues } from '../../../src/model/config/rules.ts'
 import { isJsonObject, type JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/config/mapping.ts'
 import type { Preset } from '../../../src/model/preset.ts'
-import type { Generation } from '../../../src/generation.ts'
-import { createGeneration } from '../../../src/pipeline/generation.ts'
+import type { Generation } from '../../../src/generation/generation.ts'
+import { createGeneration } from '../../../src/generation/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
-import { createVerifier } from '../../../src/pipeline/verify.ts'
+import { createVerifier } from '../../../src/proofs/verify.ts'
 import { buildDelivery, toLocalHead } from '../../../src/pipeline/delivery.ts'
 import { builtInSenders } from '../../../src/built-in.ts'
 
@@ -65,7 +65,7 @@ async function decideOn(name: string, headers: Record<string, string>, payload: 
     verifiedBy: hook.signed[0]?.verifier.source,
   })
   const body = Buffer.from(JSON.stringify(payload))
-  return decide(buildDelivery(head, body, { hook, id: 'd-1', receivedAt: 0 }), { hook, config, newId: () => 'id' })
+  return decide(buildDelivery(head, body, { hook, id: 'd-1', receivedAt: 0 }), { hook, newId: () => 'id' })
 }
 
 const Fixture = z.strictObject({

@@ -20,8 +20,7 @@ test.each(Object.keys(Mapping.shape))(
     const [{ id = '' } = {}] = generation.mappings
     const plain = toTestDelivery('x', payload, { source: 'github', event: 'pull_request' })
     const delivery = { ...plain, verifiedBy: 'github', admitted: { token: true, signedFor: [id] } }
-    const decideNow = () =>
-      decide(delivery, { hook: generation.findHook('x'), config: generation.config, newId: randomUUID })
+    const decideNow = () => decide(delivery, { hook: generation.findHook('x'), newId: randomUUID })
     const decision = await decideNow()
     if (decision.kind !== 'accept') throw new Error(`the mapping is not taken: ${JSON.stringify(decision)}`)
     const jobs = planJobs(decision.actions, {

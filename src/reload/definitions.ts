@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { toErrorText } from '../base/exceptions.ts'
 import { Problem } from '../model/problem.ts'
 import { findNamedFile, type NamedModuleKind } from './definition-files.ts'
-import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
-import type { Evaluated } from './modules/evaluate.ts'
-import { type BuildInput, toInputStamp } from './read.ts'
-import { toFileLabel } from './root.ts'
-import { buildThrownReport } from './modules/thrown.ts'
-import { isUnchanged } from './modules/resolution-snapshot.ts'
+import { type Bundle, buildModule, type ModuleFile } from '../transforms/modules/build.ts'
+import type { Evaluated } from '../transforms/modules/evaluate.ts'
+import { type BuildInput, toInputStamp } from '../transforms/read.ts'
+import { toFileLabel } from '../transforms/root.ts'
+import { buildThrownReport } from '../transforms/modules/thrown.ts'
+import { isUnchanged } from '../transforms/modules/resolution-snapshot.ts'
 
 /** The default export of a module, not yet checked, and the facts for messages. */
 export type Definition = {
@@ -79,7 +79,7 @@ export async function loadNamedModules(
 
 async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   // jiti is large, and most gateways define nothing in code
-  const { evaluateBundle, pickDefault } = await import('./modules/evaluate.ts')
+  const { evaluateBundle, pickDefault } = await import('../transforms/modules/evaluate.ts')
   let evaluated: Evaluated
   try {
     evaluated = await evaluateBundle(bundle, evaluateMs)

@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../../../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../../../../src/model/config/verify.ts'
 import type { HmacScheme } from '../../../../src/model/scheme.ts'
-import type { KnownSchemes } from '../../../../src/pipeline/senders.ts'
-import { createVerifier, type VerifierTools } from '../../../../src/pipeline/verify.ts'
+import type { KnownSchemes } from '../../../../src/proofs/senders.ts'
+import { createVerifier, type VerifierTools } from '../../../../src/proofs/verify.ts'
 import { builtInSenders } from '../../../../src/built-in.ts'
 
 const { schemes } = builtInSenders

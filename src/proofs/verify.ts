@@ -1,7 +1,8 @@
 // Makes a verifier from the settings of a mapping. Invalid settings are reported when they are loaded, not with a delivery.
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
-import type { PinnedFetch, Verifier } from '../model/verifier.ts'
+import type { PinnedFetch } from '../model/proof.ts'
+import type { Verifier } from '../model/verifier.ts'
 import type { VerifySettings } from '../model/config/verify.ts'
 import { createAsymmetricProof } from './verifiers/asymmetric.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'
@@ -23,6 +24,12 @@ export type VerifierTools = {
   readonly now: () => number
   /** Secrets that the sender gave in a handshake; the same array until they change. */
   readonly handed?: () => readonly string[]
+}
+
+/** Tools that fetch nothing, for mappings that get no requests from the network. */
+export const offlineTools: VerifierTools = {
+  fetch: async () => ({ ok: false, fault: 'gateway', reason: 'nothing is fetched here' }),
+  now: Date.now,
 }
 
 /** Throws `config-invalid` with the scheme, the setting that is missing or wrong, and the expected value. */

@@ -1,6 +1,6 @@
 // Fetches the certificates and keys of a scheme, only from the hosts that the scheme allows: https, no redirect, no private address, a limit of
 // time, size and number. The URL may come from an attacker.
-import type { PinRule, PinnedFetchResult, PinnedFetch } from '../../model/verifier.ts'
+import type { PinRule, PinnedFetchResult, PinnedFetch } from '../../model/proof.ts'
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'

@@ -7,7 +7,7 @@ import {
   markUseful,
   overHttps,
   type Transport,
-} from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+} from '../../../../src/proofs/verifiers/pinned-fetch.ts'
 import { paypalCertificate, snsCertificate, snsConfirmation } from '../../../../src/plugins/senders/certificates.ts'
 
 const rule = { ...snsCertificate }

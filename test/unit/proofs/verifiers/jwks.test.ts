@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { expect, test, vi } from 'vitest'
-import { createKeySet } from '../../../../src/pipeline/verifiers/jwks.ts'
-import { createPinnedFetch, type Transport } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+import { createKeySet } from '../../../../src/proofs/verifiers/jwks.ts'
+import { createPinnedFetch, type Transport } from '../../../../src/proofs/verifiers/pinned-fetch.ts'
 import type { JwtScheme } from '../../../../src/model/scheme.ts'
 
 const hour = 3_600_000

@@ -1,11 +1,11 @@
 // Warns of mappings whose commit status or reply needs the place of the event, and whose requests cannot prove a place.
 import type { ChannelName } from '../model/action.ts'
 import { findChannelSection, readChannelKeys } from '../model/config/channels.ts'
-import type { CompiledMapping } from './compile.ts'
-import type { GenerationOf } from './generation.ts'
-import type { SenderTable } from './senders.ts'
+import type { CompiledMapping } from '../pipeline/compile.ts'
+import type { Generation } from '../generation/generation.ts'
+import type { SenderTable } from '../proofs/senders.ts'
 
-type WarnedGeneration = Pick<GenerationOf, 'mappings' | 'config' | 'senders'>
+type WarnedGeneration = Pick<Generation, 'mappings' | 'config' | 'senders'>
 
 type PlaceWarning = { readonly mappingId: string; readonly text: string }
 
@@ -19,7 +19,7 @@ export function findPlaceWarnings({ mappings, config, senders }: WarnedGeneratio
   })
 }
 
-type Channels = GenerationOf['config']['channels']
+type Channels = Generation['config']['channels']
 
 function findStatusFault(
   { mapping, provenSender }: CompiledMapping,

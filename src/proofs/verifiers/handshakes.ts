@@ -1,15 +1,8 @@
 // Handshakes: requests by which senders check a URL. Those of one sender are in its row; here are those of senders that only have the URL, or a
 // word in a header, which prove with it that they may ask. A text that is sent back is limited in length and characters.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
-import type {
-  Handshake,
-  HandshakeAnswer,
-  HandshakeContext,
-  HandshakeReply,
-  HandshakeTools,
-  RequestHead,
-  VerifyRequest,
-} from '../../model/verifier.ts'
+import type { Handshake, HandshakeReply, HandshakeTools } from '../../model/proof.ts'
+import type { HandshakeAnswer, HandshakeContext, RequestHead, VerifyRequest } from '../../model/verifier.ts'
 import { readHeader, readJsonBody } from './proof.ts'
 
 /** The answer to the first handshake that is due and that the request is: unsigned ones before the proof is checked, signed ones after it. */

@@ -2,7 +2,7 @@ import { sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+import { createPinnedFetch } from '../../../../src/proofs/verifiers/pinned-fetch.ts'
 import { now, requestOf, verifierOf, withHeader } from './stage.ts'
 
 const fixtures = join(import.meta.dirname, '../../../fixtures/verify')

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { buildSignatureHint, findSignature as findSignatureOf } from '../../../../src/pipeline/verifiers/signature.ts'
+import { buildSignatureHint, findSignature as findSignatureOf } from '../../../../src/proofs/verifiers/signature.ts'
 import { builtInSenders } from '../../../../src/built-in.ts'
 
 const findSignature = (headers: Readonly<Record<string, string>>) => findSignatureOf(headers, builtInSenders)

@@ -1,8 +1,8 @@
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { VerifyInput } from '../../../../src/model/config/verify.ts'
-import { signRequest } from '../../../../src/pipeline/verifiers/sign.ts'
-import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
+import { signRequest } from '../../../../src/proofs/verifiers/sign.ts'
+import { createPinnedFetch } from '../../../../src/proofs/verifiers/pinned-fetch.ts'
 import { isProven, now, publicUrl, reasonOf, requestOf, verifierOf } from './stage.ts'
 import { builtInSenders } from '../../../../src/built-in.ts'
 

@@ -2,9 +2,8 @@
 // and decides nothing.
 import type { DigestEncoding, HmacAlgorithm, TimestampUnit, VerifyInput } from '../../model/config/verify.ts'
 import { Problem } from '../../model/problem.ts'
-import { offlineTools } from '../compile.ts'
 import type { SenderTable } from '../senders.ts'
-import { createVerifier } from '../verify.ts'
+import { createVerifier, offlineTools } from '../verify.ts'
 
 type Headers = Readonly<Record<string, string>>
 type TimeHeader = { readonly header: string; readonly unit: TimestampUnit }

@@ -2,10 +2,10 @@
 import type { DeliveryHead, SignedId } from '../model/delivery.ts'
 import type { TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier.ts'
-import { buildAdmittedHead, type CheckedHead } from './delivery.ts'
-import type { Hook, SignedMapping } from './hook.ts'
+import { buildAdmittedHead, type CheckedHead } from '../pipeline/delivery.ts'
+import type { Hook, SignedMapping } from '../pipeline/hook.ts'
 import { buildTooLargeProblem, inflateBody } from './inflate.ts'
-import { readSignedId } from './sources.ts'
+import { readSignedId } from './signed-id.ts'
 
 /** The secrets that senders hand over in a handshake. `secretsName`: their name in the `Identity` of a mapping. */
 export type HandedSecrets = {

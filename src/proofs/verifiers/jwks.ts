@@ -2,7 +2,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
 import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
-import type { PinRule } from '../../model/verifier.ts'
+import type { PinRule } from '../../model/proof.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { type ProofTools, toSettingProblem } from './proof.ts'
 import type { JwtScheme } from '../../model/scheme.ts'

@@ -6,8 +6,8 @@ import { explainUntrustedLink } from '../base/links.ts'
 import { Problem } from '../model/problem.ts'
 import { fileNamePattern } from '../base/names.ts'
 import { packageNamePattern } from '../model/values.ts'
-import type { ModuleFile } from './modules/build.ts'
-import { followLinks, isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
+import type { ModuleFile } from '../transforms/modules/build.ts'
+import { followLinks, isInside, isMissing, moduleExtensions, resolveRealPath } from '../transforms/root.ts'
 
 const folders = { verifier: 'hooks/verifiers', channel: 'hooks/channels' } as const
 const presetsFolder = 'hooks/presets'

@@ -4,14 +4,8 @@ import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
 import { toPrintableLine, takeStart } from '../../base/text.ts'
 import type { CodeScheme } from '../../model/scheme.ts'
-import type {
-  DefinedVerifier,
-  PinnedFetchResult,
-  SenderContext,
-  Verified,
-  Verifier,
-  VerifyRequest,
-} from '../../model/verifier.ts'
+import type { DefinedVerifier, PinnedFetchResult, SenderContext } from '../../model/proof.ts'
+import type { Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
 import type { SentValue } from '../../base/json.ts'
 import { readPath } from '../../model/path.ts'
 import { markUseful } from './pinned-fetch.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import type { DefinedVerifier, VerifierDefinition } from '../../../../src/model/verifier.ts'
+import type { DefinedVerifier, VerifierDefinition } from '../../../../src/model/proof.ts'
 import { reasonOf, requestOf, verifierOf } from './stage.ts'
 
 function createVerifierOf(verify: (...given: Parameters<VerifierDefinition['verify']>) => unknown): DefinedVerifier {

@@ -6,13 +6,13 @@ import { isJsonObject, type JsonObject, type SentObject } from '../base/json.ts'
 import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/body.ts'
 import type { Transform } from '../model/transform.ts'
-import type { CompiledMapping } from './compile.ts'
-import { mergeResult, renderDraft, splitTargets, toTemplateScope } from './merge.ts'
-import type { Decision } from './decision.ts'
-import { decide } from './pipeline.ts'
-import type { GenerationOf } from './generation.ts'
-import type { Hook } from './hook.ts'
-import type { Template } from './template.ts'
+import type { CompiledMapping } from '../pipeline/compile.ts'
+import { mergeResult, renderDraft, splitTargets, toTemplateScope } from '../pipeline/merge.ts'
+import type { Decision } from '../pipeline/decision.ts'
+import { decide } from '../pipeline/pipeline.ts'
+import type { Generation } from '../generation/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
+import type { Template } from '../pipeline/template.ts'
 
 /** Field → `request`, `template <key>`, `literal <key>`, `transform <module>`, `config <key>` or `default`. */
 export type FieldOrigins = Readonly<Record<string, string>>
@@ -26,7 +26,7 @@ export type Explanation = {
 }
 
 /** Decides as the gateway would, and records the reasons. */
-export async function explain(generation: GenerationOf, delivery: Delivery, newId: () => string): Promise<Explanation> {
+export async function explain(generation: Generation, delivery: Delivery, newId: () => string): Promise<Explanation> {
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
   const hook = generation.findHook(delivery.path)
@@ -36,7 +36,7 @@ export async function explain(generation: GenerationOf, delivery: Delivery, newI
     if (taken?.transform === undefined) return found
     return { ...found, mapping: { ...taken, transform: recordResults(taken.transform, results) } }
   }
-  const decision = await decide(delivery, { hook: { ...hook, find }, config: generation.config, newId })
+  const decision = await decide(delivery, { hook: { ...hook, find }, newId })
   const { defaultSessionKey } = generation.config.hooks
   const actions = decision.kind === 'accept' ? decision.actions : []
   const resultOfAction = taken === undefined || actions.length === 0 ? [] : repeatForTargets(results, taken, delivery)
