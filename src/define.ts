@@ -5,9 +5,9 @@ import type { OutboxDefinition } from './model/outbox.ts'
 import type { RunnerDefinition } from './model/runner.ts'
 import { markPlugin } from './model/plugin.ts'
 import type { Preset } from './model/preset.ts'
-import { parsePayload, type PayloadSchema, schemaMark } from './model/refusal.ts'
+import { parsePayload, type PayloadSchema, schemaMark } from './core/model/refusal.ts'
 import type { SenderDefinition } from './model/scheme.ts'
-import type { TransformFunction } from './model/transform.ts'
+import type { TransformFunction } from './core/model/transform.ts'
 import type { VerifierDefinition } from './model/proof.ts'
 
 export type {
@@ -25,9 +25,9 @@ export type {
   TextFormat,
   WebhookEvent,
 } from './model/channel.ts'
-export type { ChannelName, ChannelNames } from './model/action.ts'
+export type { ChannelName, ChannelNames } from './core/model/action.ts'
 export type { JsonObject, JsonValue } from './base/json.ts'
-export type { MappingInput } from './model/config/mapping.ts'
+export type { MappingInput } from './core/model/mapping.ts'
 export type {
   ApiAnswer,
   ApiCall,
@@ -41,9 +41,9 @@ export type {
 } from './model/outbox.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { RunIO, Runner, RunnerDefinition, RunnerHost, RunnerParts, RunRequest, RunResult } from './model/runner.ts'
-export type { PayloadSchema } from './model/refusal.ts'
+export type { PayloadSchema } from './core/model/refusal.ts'
 export type { Retries } from './model/scheme.ts'
-export type { AnswerFacts, Fact, Mark, PayloadReader } from './model/sender.ts'
+export type { AnswerFacts, Fact, Mark, PayloadReader } from './core/model/sender.ts'
 export type { SchemeRow, SenderDefinition } from './model/scheme.ts'
 export type {
   AgentResult,
@@ -57,8 +57,8 @@ export type {
   TransformInput,
   TransformResult,
   WakeResult,
-} from './model/transform.ts'
-export type { StateOptions, TransformState } from './model/transform-state.ts'
+} from './core/model/transform.ts'
+export type { StateOptions, TransformState } from './core/model/transform-state.ts'
 export type {
   Handshake,
   HandshakeReply,
@@ -69,8 +69,8 @@ export type {
   VerifierContext,
   VerifierDefinition,
 } from './model/proof.ts'
-export type { RequestHead, Verified, VerifyRequest } from './model/verifier.ts'
-export type { VerifySettings } from './model/config/verify.ts'
+export type { RequestHead, Verified, VerifyRequest } from './core/model/verifier.ts'
+export type { VerifySettings } from './core/model/verify.ts'
 
 /** A transform that checks its payload. */
 export type CheckedTransform<Payload> = {

@@ -1,16 +1,16 @@
 // Runs transforms in the thread of a test or a benchmark, without isolation. An endless loop is not stopped; a gateway runs transforms in
-// worker threads, see src/transforms/runtime.ts.
-import type { TransformRef } from '../src/model/config/mapping.ts'
-import { Problem, toProblemRecord } from '../src/model/problem.ts'
-import { toTransformKey } from '../src/model/transform.ts'
-import type { Transform, TransformCall, TransformOutcome } from '../src/model/transform.ts'
-import { buildModule } from '../src/transforms/modules/build.ts'
-import type { Bundle } from '../src/transforms/modules/build.ts'
-import { type Callable, startCall, toFailedOutcome, buildTimeoutProblem } from '../src/transforms/worker/call.ts'
-import { evaluateBundle, pickExport } from '../src/transforms/modules/evaluate.ts'
-import type { Evaluated } from '../src/transforms/modules/evaluate.ts'
-import { buildLoadProblem, buildStandIn } from '../src/transforms/modules/bundle-cache.ts'
-import { resolveModule } from '../src/transforms/root.ts'
+// worker threads, see src/core/transforms/runtime.ts.
+import type { TransformRef } from '../src/core/model/mapping.ts'
+import { Problem, toProblemRecord } from '../src/core/model/problem.ts'
+import { toTransformKey } from '../src/core/model/transform.ts'
+import type { Transform, TransformCall, TransformOutcome } from '../src/core/model/transform.ts'
+import { buildModule } from '../src/core/transforms/modules/build.ts'
+import type { Bundle } from '../src/core/transforms/modules/build.ts'
+import { type Callable, startCall, toFailedOutcome, buildTimeoutProblem } from '../src/core/transforms/worker/call.ts'
+import { evaluateBundle, pickExport } from '../src/core/transforms/modules/evaluate.ts'
+import type { Evaluated } from '../src/core/transforms/modules/evaluate.ts'
+import { buildLoadProblem, buildStandIn } from '../src/core/transforms/modules/bundle-cache.ts'
+import { resolveModule } from '../src/core/transforms/root.ts'
 import { attemptWithin } from '../src/base/time.ts'
 
 /**

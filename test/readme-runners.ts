@@ -1,7 +1,7 @@
 // The generated parts of the runners' page.
 import { profiles } from '../src/plugins/runners/shared/command/profiles.ts'
 import { thinkingRows } from '../src/plugins/runners/shared/ai/thinking.ts'
-import { thinkingLevels } from '../src/model/action.ts'
+import { thinkingLevels } from '../src/core/model/action.ts'
 
 const kinds = ['openai', 'anthropic', 'google', 'openai-compatible'] as const
 

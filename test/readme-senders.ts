@@ -1,12 +1,12 @@
 // The table of senders: what each scheme proves, in words, and the settings that it requires.
 import { metaHub, stravaHub } from '../src/plugins/senders/handshakes.ts'
-import { Problem } from '../src/model/problem.ts'
-import type { Verifier } from '../src/model/verifier.ts'
-import { type VerifyInput, VerifySettings } from '../src/model/config/verify.ts'
+import { Problem } from '../src/core/model/problem.ts'
+import type { Verifier } from '../src/core/model/verifier.ts'
+import { type VerifyInput, VerifySettings } from '../src/core/model/verify.ts'
 import type { Scheme } from '../src/model/scheme.ts'
-import { hasIdInBody } from '../src/pipeline/sources.ts'
-import { createVerifier } from '../src/proofs/verify.ts'
-import { builtInSenders } from '../src/built-in.ts'
+import { hasIdInBody } from '../src/core/mapping/sources.ts'
+import { createVerifier } from '../src/gateway/proofs/verify.ts'
+import { builtInSenders } from '../src/gateway/built-in.ts'
 
 const { schemes, find: findSender } = builtInSenders
 

@@ -1,11 +1,11 @@
 // The generated tables of the pages, built from the code that they describe.
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
-import { steps } from '../src/jobs/steps.ts'
-import { ConfigSchema, RecoverSchema } from '../src/config/keys.ts'
-import { Mapping } from '../src/model/config/mapping.ts'
-import { exitCodes, problems } from '../src/model/problem.ts'
-import { VerifySettings } from '../src/model/config/verify.ts'
+import { steps } from '../src/gateway/jobs/steps.ts'
+import { ConfigSchema, RecoverSchema } from '../src/gateway/config/keys.ts'
+import { Mapping } from '../src/core/model/mapping.ts'
+import { exitCodes, problems } from '../src/core/model/problem.ts'
+import { VerifySettings } from '../src/core/model/verify.ts'
 import { toSenderRows } from './readme-senders.ts'
 
 type Schema = {
@@ -22,14 +22,14 @@ type Schema = {
 
 /** The page of each generated table. */
 export const tablePages: Readonly<Record<string, string>> = {
-  'config keys': 'src/config/README.md',
-  'mapping keys': 'src/pipeline/README.md',
-  'verify keys': 'src/proofs/verifiers/README.md',
+  'config keys': 'src/gateway/config/README.md',
+  'mapping keys': 'src/core/mapping/README.md',
+  'verify keys': 'src/gateway/proofs/verifiers/README.md',
   'recover keys': 'src/plugins/outboxes/README.md',
-  senders: 'src/proofs/verifiers/README.md',
+  senders: 'src/gateway/proofs/verifiers/README.md',
   presets: 'presets/README.md',
-  problems: 'src/config/README.md',
-  steps: 'src/jobs/README.md',
+  problems: 'src/gateway/config/README.md',
+  steps: 'src/gateway/jobs/README.md',
 }
 
 /** Every generated table, by the name of its markers. */

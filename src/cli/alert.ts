@@ -1,5 +1,5 @@
 // Sends a test alert through the running gateway, and says whether it arrived.
-import { exitCodes, Problem } from '../model/problem.ts'
+import { exitCodes, Problem } from '../core/model/problem.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine } from './terminal/print.ts'

@@ -1,5 +1,5 @@
 // Prints the audit log (who changed what), and checks whether somebody changed the log itself.
-import { readAuditEntry } from '../http/audit.ts'
+import { readAuditEntry } from '../gateway/http/audit.ts'
 import type { AuditFields } from '../model/api/audit.ts'
 import { type AuditRow, createChainCheck } from '../store/audit.ts'
 import type { StoreReader } from '../store/store.ts'

@@ -3,7 +3,7 @@
 import { accessSync, constants } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
-import { exitCodes } from '../model/problem.ts'
+import { exitCodes } from '../core/model/problem.ts'
 
 // Node 22 can keep compiled code from one start to the next. It is kept in the folder of the package: a user who can write there can change
 // the code too. The default folder of Node is shared by all users of the machine. If the folder is not writable, no code is kept.

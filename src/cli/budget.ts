@@ -1,8 +1,8 @@
 // Lists the budgets, or adds an amount to a budget until its period ends.
-import { loadConfig } from '../config/config.ts'
+import { loadConfig } from '../gateway/config/config.ts'
 import type { BudgetFields, MeasureFields } from '../model/api/operations.ts'
 import { formatSpending, type Measure, toNanos } from '../model/spending.ts'
-import { readBudgets } from '../deliveries/budgets.ts'
+import { readBudgets } from '../gateway/deliveries/budgets.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'

@@ -1,7 +1,7 @@
 // Makes a fixture of a transform from a stored delivery, without its secrets. Needs no gateway.
-import { capture as captureKept, findModuleOf } from '../replay/capture.ts'
-import { loadConfig } from '../config/config.ts'
-import { exitCodes } from '../model/problem.ts'
+import { capture as captureKept, findModuleOf } from '../gateway/replay/capture.ts'
+import { loadConfig } from '../gateway/config/config.ts'
+import { exitCodes } from '../core/model/problem.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, formatInvocation, withProgress } from './terminal/context.ts'

@@ -1,13 +1,13 @@
 // Whether a gateway would start here with every module working: checks the configuration, every template, every module and its fixtures.
-import { assemble } from '../reload/assemble.ts'
+import { assemble } from '../gateway/reload/assemble.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
+import { exitCodes, Problem } from '../core/model/problem.ts'
 import { createBench } from './checks/bench.ts'
 import { checkShadows } from './checks/shadows.ts'
 import { readStore } from './gateway/stored.ts'
 import { loadGeneration } from './types.ts'
-import { findPlaceWarnings } from '../replay/place-warnings.ts'
-import { findPathWarnings } from '../replay/path-warnings.ts'
+import { findPlaceWarnings } from '../gateway/replay/place-warnings.ts'
+import { findPathWarnings } from '../gateway/replay/path-warnings.ts'
 import {
   buildFailure,
   checkConfig,

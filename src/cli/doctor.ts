@@ -3,11 +3,11 @@
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { assemble } from '../reload/assemble.ts'
+import { assemble } from '../gateway/reload/assemble.ts'
 import type { Config } from '../model/config/config.ts'
 import { tryParseJson } from '../base/json.ts'
 import { toStorePlace } from '../model/places.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
+import { exitCodes, Problem } from '../core/model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { checkCodeFolders } from './checks/code-folders.ts'
 import {

@@ -1,7 +1,7 @@
 // Drops a parked delivery, or the queued and dead jobs of an accepted one. Or drops all parked deliveries, or the refused requests that are
 // kept.
 import { formatQuantity } from '../base/text.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, askInParts, type Target, toRefusedQuery } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'

@@ -1,7 +1,7 @@
 // The newest system events, pending and consumed, the newest last.
 import type { Context } from './terminal/context.ts'
 import { printOlder, cutLine, printTable, formatTime } from './terminal/print.ts'
-import { toEventFields, toIsoTime } from '../deliveries/records.ts'
+import { toEventFields, toIsoTime } from '../gateway/deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** `before`: in milliseconds since the epoch. */

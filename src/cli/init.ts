@@ -1,7 +1,7 @@
 // Creates a config directory, with new tokens and a sample transform.
-import { loadConfig } from '../config/config.ts'
-import { configFile } from '../config/text.ts'
-import { Problem } from '../model/problem.ts'
+import { loadConfig } from '../gateway/config/config.ts'
+import { configFile } from '../gateway/config/text.ts'
+import { Problem } from '../core/model/problem.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
 import { createConfigFolder } from './scaffold/folder.ts'
 import { renderFields } from './terminal/print.ts'

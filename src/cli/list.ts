@@ -1,7 +1,7 @@
 // Lists the newest deliveries, the newest last; or the dead jobs; or the refusals that the running gateway remembers.
-import type { DeliveryState } from '../model/delivery.ts'
+import type { DeliveryState } from '../core/model/delivery.ts'
 import type { Job } from '../model/job.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 import { toPrintable } from '../base/text.ts'
 import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
@@ -14,10 +14,10 @@ import {
   describeGenerationDifference,
   toJobFields,
   toIsoTime,
-} from '../deliveries/records.ts'
+} from '../gateway/deliveries/records.ts'
 import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
 import { readStore, readWaitsOf } from './gateway/stored.ts'
-import type { Waits } from '../deliveries/waits.ts'
+import type { Waits } from '../gateway/deliveries/waits.ts'
 
 /** `before`: the id of a delivery; with `dead`, the id of a run; with `refused`, the id of a request. */
 export type ListOptions = {

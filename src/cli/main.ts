@@ -1,6 +1,6 @@
 // The command line of Hookloom as a function: it takes arguments, writes text, and returns an exit code.
 import { Command, CommanderError } from 'commander'
-import { exitCodes, toProblem } from '../model/problem.ts'
+import { exitCodes, toProblem } from '../core/model/problem.ts'
 import { addAuthoringCommands } from './options/authoring.ts'
 import { addGmailCommands } from './options/gmail.ts'
 import { addServingCommands } from './options/serving.ts'

@@ -1,7 +1,7 @@
 // Pauses runs, resumes them, and lists the pauses.
 import type { PauseFields } from '../model/api/operations.ts'
-import { Problem } from '../model/problem.ts'
-import { duration } from '../model/values.ts'
+import { Problem } from '../core/model/problem.ts'
+import { duration } from '../core/model/values.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { cutLine, formatTime, printTable } from './terminal/print.ts'

@@ -1,6 +1,6 @@
 // Lets the running gateway ask senders for their failed deliveries.
-import { describeReport } from '../deliveries/recovery/recovery.ts'
-import { exitCodes } from '../model/problem.ts'
+import { describeReport } from '../gateway/deliveries/recovery/recovery.ts'
+import { exitCodes } from '../core/model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 

@@ -2,7 +2,7 @@
 import { formatQuantity } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
 import type { RetryFields } from '../model/api/answers.ts'
-import { exitCodes, Problem } from '../model/problem.ts'
+import { exitCodes, Problem } from '../core/model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, askInParts, type Target, toRefusedQuery } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'

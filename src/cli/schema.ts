@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { parseJsonc } from '../config/jsonc.ts'
-import { renderConfigSchema } from '../config/schema.ts'
-import { configFile, readConfigText } from '../config/text.ts'
-import { loadPlugins } from '../reload/plugins.ts'
-import { createDefinitions } from '../reload/definitions.ts'
+import { parseJsonc } from '../gateway/config/jsonc.ts'
+import { renderConfigSchema } from '../gateway/config/schema.ts'
+import { configFile, readConfigText } from '../gateway/config/text.ts'
+import { loadPlugins } from '../gateway/reload/plugins.ts'
+import { createDefinitions } from '../gateway/reload/definitions.ts'
 import type { Context } from './terminal/context.ts'
 
 const Named = z.object({ plugins: z.array(z.string()) })

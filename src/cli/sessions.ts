@@ -1,9 +1,9 @@
 // Lists the sessions, the most recently changed last; or prints the transcript of one session.
 import type { Message, Session } from '../model/job.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { printOlder, cutLine, indent, printTable, formatTime } from './terminal/print.ts'
-import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
+import { toIsoTime, toSessionFields } from '../gateway/deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** The maximum number of sessions in which a session key is searched. */

@@ -1,8 +1,8 @@
 // Compares two deliveries: their requests, and the decisions on them.
 import { stringify, tryParseSentJson } from '../base/sent-json.ts'
 import { isJsonObject, isSameJson, type SentValue } from '../base/json.ts'
-import { readRecorded } from '../replay/replay.ts'
-import { type Change, listChanges } from '../replay/outcome.ts'
+import { readRecorded } from '../gateway/replay/replay.ts'
+import { type Change, listChanges } from '../gateway/replay/outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { readDelivery } from './requests/kept.ts'
 import type { Context } from './terminal/context.ts'

@@ -2,7 +2,7 @@
 import { isEndedEarly, type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 import { formatSpending, toNanos } from '../model/spending.ts'
 import { describeVerdict, findVerdict } from '../model/verdict.ts'
 import type { DeliveryRecord } from '../store/records.ts'
@@ -16,10 +16,10 @@ import {
   renderTrace,
   formatTime,
 } from './terminal/print.ts'
-import { toIsoTime, toJobFields, toShownFields } from '../deliveries/records.ts'
+import { toIsoTime, toJobFields, toShownFields } from '../gateway/deliveries/records.ts'
 import { findId } from './gateway/ids.ts'
 import { fetchTurns, readStore, readWaitsOf, type Turn, type Turns } from './gateway/stored.ts'
-import type { Waits } from '../deliveries/waits.ts'
+import type { Waits } from '../gateway/deliveries/waits.ts'
 
 export async function show(context: Context, { id: given }: { id: string }): Promise<number> {
   const id = await findId(context, given)

@@ -1,7 +1,7 @@
 // Prints the guide for agents that write hooks: the page skill/SKILL.md of the package.
 import { readFileSync } from 'node:fs'
 import { resolvePackagePath } from '../base/package.ts'
-import { exitCodes } from '../model/problem.ts'
+import { exitCodes } from '../core/model/problem.ts'
 import type { Context } from './terminal/context.ts'
 
 export function readSkill(): string {

@@ -1,8 +1,8 @@
 // The values that transforms store with `context.state`: lists them, shows one, or deletes some.
 import { formatQuantity } from '../base/text.ts'
-import { listModuleState, measureState, type StateValue } from '../deliveries/module-state.ts'
-import { toIsoTime } from '../deliveries/records.ts'
-import { Problem } from '../model/problem.ts'
+import { listModuleState, measureState, type StateValue } from '../gateway/deliveries/module-state.ts'
+import { toIsoTime } from '../gateway/deliveries/records.ts'
+import { Problem } from '../core/model/problem.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'

@@ -2,7 +2,7 @@
 import colors from 'picocolors'
 import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
 import type { TriedDraft } from '../model/api/bench.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 import { nothingKept } from './replay.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import type { Context } from './terminal/context.ts'

@@ -1,14 +1,14 @@
 // The engine as a part of servers: of `node:http` and what is built on it, of Koa, and of the Fetch API.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readBytes } from '../base/http.ts'
-import { readBody } from '../http/body.ts'
-import { toHeaders } from '../http/admission.ts'
-import { readHookName } from '../http/target.ts'
+import { readBody } from '../gateway/http/body.ts'
+import { toHeaders } from '../gateway/http/admission.ts'
+import { readHookName } from '../gateway/http/target.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Log } from '../base/log.ts'
-import { Problem, toProblem } from '../model/problem.ts'
-import { type Answer, toRefusalAnswer } from '../pipeline/answer.ts'
-import { buildTooLargeProblem } from '../proofs/inflate.ts'
+import { Problem, toProblem } from '../core/model/problem.ts'
+import { type Answer, toRefusalAnswer } from '../core/mapping/answer.ts'
+import { buildTooLargeProblem } from '../gateway/proofs/inflate.ts'
 import type { Engine, EngineOptions, EngineRequest } from './types.ts'
 
 type AdapterParts = Pick<Engine, 'decide'> &

@@ -1,13 +1,13 @@
 // What a host gives the engine, and what it gets.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { PlannedAction } from '../model/action.ts'
-import type { MappingInput } from '../model/config/mapping.ts'
+import type { PlannedAction } from '../core/model/action.ts'
+import type { MappingInput } from '../core/model/mapping.ts'
 import type { Log } from '../base/log.ts'
-import type { Problem } from '../model/problem.ts'
-import type { SenderResponse } from '../model/response.ts'
-import type { Answer } from '../pipeline/answer.ts'
+import type { Problem } from '../core/model/problem.ts'
+import type { SenderResponse } from '../core/model/response.ts'
+import type { Answer } from '../core/mapping/answer.ts'
 import type { SenderDefinition } from '../model/scheme.ts'
-import type { ModuleReport } from '../reload/gate.ts'
+import type { ModuleReport } from '../core/reload/gate.ts'
 
 /** A request as it was sent. `url`: the path with the query. `headers`: with lower-case names. */
 export type EngineRequest = {

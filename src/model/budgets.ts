@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type Spending, toNanos } from './spending.ts'
 import { plainName } from '../base/names.ts'
-import { timezone } from './values.ts'
+import { timezone } from '../core/model/values.ts'
 const maxUsd = 1_000_000
 
 export const BudgetConfig = z

@@ -1,7 +1,7 @@
 // Channels post messages to people. A channel makes one attempt and returns its result; the worker decides about retries.
 import { z } from 'zod'
 import { cut, toPrintableLine } from '../base/text.ts'
-import type { ProblemRecord } from './problem.ts'
+import type { ProblemRecord } from '../core/model/problem.ts'
 
 /**
  * `markdown`: a reply. `plain`: an alert, which may name anything from a request: each character is shown, and nothing in it is markup, a mention

@@ -2,13 +2,13 @@
 import { z } from 'zod'
 import type { SimpleChannelDefinition } from './channel.ts'
 import { reservedChannelNames } from './config/channels.ts'
-import { toDottedPath, describeIssue } from './config/issue.ts'
+import { toDottedPath, describeIssue } from '../core/model/issue.ts'
 import { type PluginKind, type PluginPart, readPluginKind } from './plugin.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './proof.ts'
 import { plainName } from '../base/names.ts'
 import { CodeShape, SenderShape } from './sender-shape.ts'
-import { aFunction, nonBlank } from './values.ts'
+import { aFunction, nonBlank } from '../core/model/values.ts'
 
 /** `channels.<name>` has these keys of its own. */
 const channelName = plainName.refine(

@@ -1,4 +1,4 @@
-import type { ChannelName, Planned } from './action.ts'
+import type { ChannelName, Planned } from '../core/model/action.ts'
 import type { JobState } from './api/answers.ts'
 
 /**

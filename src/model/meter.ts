@@ -1,8 +1,8 @@
 import type { ReplayClass } from './api/replay.ts'
-import type { FlowEnd } from './config/flow.ts'
-import type { DeliveryState } from './delivery.ts'
+import type { FlowEnd } from '../core/model/flow.ts'
+import type { DeliveryState } from '../core/model/delivery.ts'
 import type { Step, StepKind } from './job.ts'
-import type { ProblemCode } from './problem.ts'
+import type { ProblemCode } from '../core/model/problem.ts'
 
 /** The counters and their labels. `hook` is a configured name (`toHookLabel`): names from requests would have no limit. */
 export type MeterLabels = {

@@ -1,6 +1,6 @@
 // The interface to the API of a sender that remembers its deliveries.
 import type { z } from 'zod'
-import { Problem } from './problem.ts'
+import { Problem } from '../core/model/problem.ts'
 
 /** A request that the sender sent or tried to send. Header names are in lower case. */
 export type SentRequest = {

@@ -2,7 +2,7 @@
 import type { FullChannelDefinition, OwnChannel, SimpleChannelDefinition } from './channel.ts'
 import type { OutboxDefinition } from './outbox.ts'
 import type { OwnRunner, RunnerDefinition } from './runner.ts'
-import type { ProblemRecord } from './problem.ts'
+import type { ProblemRecord } from '../core/model/problem.ts'
 import type { SenderDefinition } from './scheme.ts'
 
 /** The definitions of each kind. Each has a name. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { MappingInput } from './config/mapping.ts'
+import type { MappingInput } from '../core/model/mapping.ts'
 import type { VerifierDefinition } from './proof.ts'
 
 /** A mapping pack for one sender. */

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { toNanos } from './spending.ts'
 import type { Usage } from './job.ts'
-import { nonBlank } from './values.ts'
+import { nonBlank } from '../core/model/values.ts'
 
 const price = z.number().nonnegative().max(1_000_000)
 

@@ -1,8 +1,8 @@
 // What proofs are made of: handshakes, fetches of keys, and proofs in code.
 import type { JsonObject } from '../base/json.ts'
-import type { TimestampUnit, VerifySettings } from './config/verify.ts'
-import type { ProblemRecord } from './problem.ts'
-import type { Coverage, RequestHead, Verified, VerifyRequest } from './verifier.ts'
+import type { TimestampUnit, VerifySettings } from '../core/model/verify.ts'
+import type { ProblemRecord } from '../core/model/problem.ts'
+import type { Coverage, RequestHead, Verified, VerifyRequest } from '../core/model/verifier.ts'
 
 /**
  * The answer to a handshake, for `toHandshakeAnswer`. `text` and the values of `json` may come from the request: they are sent back only if they

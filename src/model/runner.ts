@@ -1,11 +1,11 @@
 // Runners perform agent turns. A runner gets a finished prompt and returns the result; the worker decides about retries, timeouts and
 // records.
-import type { AgentAction, Thinking } from './action.ts'
+import type { AgentAction, Thinking } from '../core/model/action.ts'
 import type { z } from 'zod'
 import type { Probe } from './channel.ts'
 import type { ModelsConfig } from './config/agents.ts'
 import type { Message, RunVerdict, Usage } from './job.ts'
-import type { ProblemRecord } from './problem.ts'
+import type { ProblemRecord } from '../core/model/problem.ts'
 import type { JsonValue } from '../base/json.ts'
 
 export type RunRequest = {

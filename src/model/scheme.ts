@@ -1,7 +1,7 @@
 // Schemes: how senders prove their requests. The scheme of a listed sender is a part of its row in the table of senders.
-import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from './config/verify.ts'
+import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../core/model/verify.ts'
 import type { Handshake, SenderCode } from './proof.ts'
-import type { SenderFacts } from './sender.ts'
+import type { SenderFacts } from '../core/model/sender.ts'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =

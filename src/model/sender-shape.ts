@@ -1,9 +1,9 @@
 // The schema of what `defineSender` declares. It is strict: a misspelt field of a scheme would weaken its proof.
 import { types } from 'node:util'
 import { z } from 'zod'
-import { digestEncodings, hmacAlgorithms, secretEncodings, timestampUnits } from './config/verify.ts'
+import { digestEncodings, hmacAlgorithms, secretEncodings, timestampUnits } from '../core/model/verify.ts'
 import { plainName } from '../base/names.ts'
-import { aFunction, nonBlank } from './values.ts'
+import { aFunction, nonBlank } from '../core/model/values.ts'
 
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
 

@@ -1,5 +1,5 @@
 // Copies a store, row by row, into an empty store of any engine. All engines read and write the rows in one form.
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 import type { Row, SqlValue } from './rows.ts'
 
 export type ColumnType = 'integer' | 'text' | 'bytes'

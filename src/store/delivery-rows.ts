@@ -1,5 +1,5 @@
 // Turns rows of deliveries into records.
-import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
+import type { DeliveryHead, DeliveryState } from '../core/model/delivery.ts'
 import type { Job } from '../model/job.ts'
 import { readAnswerText } from './answer-text.ts'
 import type {

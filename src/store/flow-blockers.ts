@@ -1,5 +1,5 @@
 // Counts running turns. Finds what keeps a key from starting: its blocker, such as a limit that is reached. Makes keys ready when their blocker has room.
-import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
+import type { FlowSettings, SharedLimits } from '../core/model/flow.ts'
 import { type EarlyReads, readFlowSettings, readLabels } from './flow-script.ts'
 import { type Dialect, run, type Script } from './script.ts'
 import type { Row } from './rows.ts'

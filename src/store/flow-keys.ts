@@ -1,5 +1,5 @@
 // How new jobs change the row of their key: its line, and when its next turn is due.
-import type { FlowSettings } from '../model/config/flow.ts'
+import type { FlowSettings } from '../core/model/flow.ts'
 import type { FlowClaim, LineFacts } from './flow-script.ts'
 import { run, type Script } from './script.ts'
 import type { Row } from './rows.ts'

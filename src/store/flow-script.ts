@@ -1,5 +1,5 @@
 // What the scripts of flows share.
-import type { FlowEnd, FlowSettings, SharedLimits } from '../model/config/flow.ts'
+import type { FlowEnd, FlowSettings, SharedLimits } from '../core/model/flow.ts'
 import type { EndedRun } from './records.ts'
 import type { Row } from './rows.ts'
 import { type Dialect, run, type Script } from './script.ts'

@@ -1,5 +1,5 @@
 // Starts the turns that are due and have room.
-import type { FlowSettings } from '../model/config/flow.ts'
+import type { FlowSettings } from '../core/model/flow.ts'
 import {
   addToCounts,
   findBlocker,

@@ -1,6 +1,6 @@
 // How far runs and deliveries are, for all callers that wait for them: one short read, however many wait.
 import type { JobState } from '../model/api/answers.ts'
-import type { DeliveryState } from '../model/delivery.ts'
+import type { DeliveryState } from '../core/model/delivery.ts'
 import type { Row } from './rows.ts'
 
 /** `change`: a text that differs after a report that recorded something. It is empty for a delivery. */

@@ -1,5 +1,5 @@
 // The queries of the store: filters of deliveries, and the steps of a search.
-import type { DeliveryState } from '../model/delivery.ts'
+import type { DeliveryState } from '../core/model/delivery.ts'
 import type { Row } from './rows.ts'
 
 /** A search reads only the beginning of a payload, a message or a reply, up to this many bytes or characters. */

@@ -1,11 +1,11 @@
 // The records that go into a store and come out of it. The calls and their promises are in store.ts.
-import type { Alert, CallbackPlan, CommitStatusPlan, Heartbeat, PlannedAction } from '../model/action.ts'
-import type { FlowEnd, PlannedFlow, SharedLimits } from '../model/config/flow.ts'
+import type { Alert, CallbackPlan, CommitStatusPlan, Heartbeat, PlannedAction } from '../core/model/action.ts'
+import type { FlowEnd, PlannedFlow, SharedLimits } from '../core/model/flow.ts'
 import type { SettledTurn } from './budgets.ts'
-import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
+import type { DeliveryHead, DeliveryState } from '../core/model/delivery.ts'
 import type { Job, Message, Recipient, Step, StoredPost, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
-import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
+import type { ProblemRecord, TraceEntry } from '../core/model/problem.ts'
 import type { TranscriptBounds } from './transcripts.ts'
 
 /** Identifies a delivery, so that a redelivery is recognised. A key is unique within its hook. */

@@ -1,6 +1,6 @@
 // The limit on the bytes that wait in a store. New deliveries are refused before it is exceeded, and the operator is warned well before that.
 import type { Log } from '../base/log.ts'
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 
 /**
  * Shares: a warning begins at the share `warn` of the limit. A full store is reported until the waiting bytes are below the share `reopen` of the bytes

@@ -1,7 +1,7 @@
 // Turns rows into records. All engines use the same names of columns. A column has a text, a number (0 and 1 for false and true), bytes, or JSON as text.
 import type { JobState } from '../model/api/answers.ts'
 import { jobStates } from '../model/api/job-states.ts'
-import { deliveryStates, type DeliveryState } from '../model/delivery.ts'
+import { deliveryStates, type DeliveryState } from '../core/model/delivery.ts'
 import {
   type ClaimedJob,
   type Job,

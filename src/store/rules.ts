@@ -1,5 +1,5 @@
 // Rules that all engines share.
-import { Problem } from '../model/problem.ts'
+import { Problem } from '../core/model/problem.ts'
 
 /** A store that cannot be read or written now. `detail` may be shown to senders. */
 export function storeUnavailable(detail: string, retryAfterSeconds: number, cause?: unknown): Problem {

@@ -15,7 +15,7 @@
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
 import type { DeliveriesQuery, KeptQuery, SearchStep } from './queries.ts'
-import type { DeliveryState } from '../model/delivery.ts'
+import type { DeliveryState } from '../core/model/delivery.ts'
 import type { JobState } from '../model/api/answers.ts'
 import type { ClaimedJob, Ending, Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'

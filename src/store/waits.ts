@@ -1,5 +1,5 @@
 // Finds why queued jobs wait, with one script for all engines. deliveries/waits.ts turns the reasons into sentences.
-import type { SharedLimits } from '../model/config/flow.ts'
+import type { SharedLimits } from '../core/model/flow.ts'
 import { listPresentFailures } from '../model/job.ts'
 import { countRunning, findBlocker, type Place, type TurnCounts } from './flow-blockers.ts'
 import { type LineFacts, jobsOfKey, readFlowSettings, readLabels, whereQueued } from './flow-script.ts'

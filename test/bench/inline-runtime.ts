@@ -1,7 +1,7 @@
 // A stand-in for the runtime of transforms that runs them directly on the main thread. Compared with it, the runtime shows the cost of
 // isolation.
 import { loadTransforms } from '../inline-transforms.ts'
-import type { RuntimeOptions, TransformRuntime } from '../../src/transforms/runtime.ts'
+import type { RuntimeOptions, TransformRuntime } from '../../src/core/transforms/runtime.ts'
 
 /** The parts of a runtime that a gateway uses. */
 export type RuntimeStandIn = Omit<TransformRuntime, 'state'>

@@ -2,7 +2,7 @@
 // had its turns.
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { Flow, toFlowSettings } from '../../src/model/config/flow.ts'
+import { Flow, toFlowSettings } from '../../src/core/model/flow.ts'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import type { Store } from '../../src/store/store.ts'

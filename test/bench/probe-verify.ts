@@ -2,13 +2,13 @@
 // alternately.
 import { createHmac, createSecretKey } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
-import { createVerifier } from '../../src/proofs/verify.ts'
-import { signRequest } from '../../src/proofs/verifiers/sign.ts'
+import { createVerifier } from '../../src/gateway/proofs/verify.ts'
+import { signRequest } from '../../src/gateway/proofs/verifiers/sign.ts'
 import { createEventBody } from './events.ts'
 import type { RunningProbe } from './probe.ts'
 import { computeMedian } from './statistics.ts'
 import { verifySchemes } from './figures.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const windows = 40
 const callsOfWindow = 500

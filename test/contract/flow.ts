@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Flow, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
+import { Flow, type SharedLimits, toFlowSettings } from '../../src/core/model/flow.ts'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import type { EndedRun, NewJob } from '../../src/store/records.ts'
 import type { Stage } from './store.ts'

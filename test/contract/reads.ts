@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { PlannedAction } from '../../src/model/action.ts'
+import type { PlannedAction } from '../../src/core/model/action.ts'
 import type { Stage } from './store.ts'
 import { claimOne } from './jobs.ts'
 import { newTask } from './tasks.ts'

@@ -1,6 +1,6 @@
 // The clock and the records of the store suite. The clock moves only when a test moves it.
 import { newId } from '../../src/base/id.ts'
-import type { PlannedAction } from '../../src/model/action.ts'
+import type { PlannedAction } from '../../src/core/model/action.ts'
 import { jobStates } from '../../src/model/api/job-states.ts'
 import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/records.ts'
 

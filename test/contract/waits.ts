@@ -1,7 +1,7 @@
 // Why jobs wait: the sentence for each reason, the same on each engine.
 import { describe, expect, test } from 'vitest'
-import { readWaits } from '../../src/deliveries/waits.ts'
-import { ConfigSchema } from '../../src/config/keys.ts'
+import { readWaits } from '../../src/gateway/deliveries/waits.ts'
+import { ConfigSchema } from '../../src/gateway/config/keys.ts'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import type { Hold, NewJob } from '../../src/store/records.ts'
 import { flowJob } from './flow.ts'

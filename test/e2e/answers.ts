@@ -1,7 +1,7 @@
 // The rules for every answer: a request id, and a refusal with one code of the table and no internal detail.
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { type ProblemCode, problems } from '../../src/model/problem.ts'
+import { type ProblemCode, problems } from '../../src/core/model/problem.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import type { Reply } from './wire.ts'
 

@@ -1,6 +1,6 @@
 // Texts from strangers that are stored and logged with every delivery have a limit.
 import { beforeAll, expect, test } from 'vitest'
-import { Match } from '../../src/model/config/match.ts'
+import { Match } from '../../src/core/model/match.ts'
 import { readDeliveryId, readVerdict } from './answers.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, json } from './wire.ts'

@@ -2,7 +2,7 @@
 import { readFileSync, statSync, writeFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/gateway/config/config.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, makeConfigDir, writeFiles } from './gateway.ts'
 import { startInside } from './inside.ts'

@@ -1,11 +1,11 @@
 // A template and conditions that are not saved, tried with kept requests: the command, and the admin port that it asks.
 import { beforeAll, expect, test } from 'vitest'
-import { signRequest } from '../../src/proofs/verifiers/sign.ts'
+import { signRequest } from '../../src/gateway/proofs/verifiers/sign.ts'
 import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
 import type { Inside } from './inside.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
 const mappings = [

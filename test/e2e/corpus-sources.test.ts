@@ -1,11 +1,11 @@
 // Real payloads of many senders: HOOKLOOM_CORPUS names a folder with one folder of {source, event, headers, body} for each sender.
-import { toJsonBody } from '../../src/model/body.ts'
+import { toJsonBody } from '../../src/core/model/body.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { readEvent } from '../../src/pipeline/sources.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { readEvent } from '../../src/core/mapping/sources.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const { recognise: recogniseSender } = builtInSenders
 

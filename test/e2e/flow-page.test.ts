@@ -13,7 +13,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 import { findFixture, isAlive } from './runner-command-stage.ts'
 import { post } from './wire.ts'
 
-const page = 'src/pipeline/README.md'
+const page = 'src/core/mapping/README.md'
 const waits = { timeout: 60_000, interval: 20 }
 const readExample = (mark: string) => parse(readBlock(page, 'jsonc', mark)) as Record<string, object>
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/gateway/config/config.ts'
 import { onFileEnd } from '../file-end.ts'
 
 export const hookToken = 'hook-secret-0123456789abcdefghij'

@@ -2,7 +2,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { expect } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'
-import { hmacSchemes, publicUrl, settingsOf } from '../unit/proofs/verifiers/stage.ts'
+import { hmacSchemes, publicUrl, settingsOf } from '../unit/gateway/proofs/verifiers/stage.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import type { Reply, RequestParts } from './wire.ts'
 

@@ -1,7 +1,7 @@
 // Handshakes: each sender gets the answer that it expects, and no handshake creates a delivery or admits a request.
 import { createHmac, sign } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { secretOf, signed } from '../unit/proofs/verifiers/stage.ts'
+import { secretOf, signed } from '../unit/gateway/proofs/verifiers/stage.ts'
 import { readVerdict } from './answers.ts'
 import {
   buildExpectedAnswer,

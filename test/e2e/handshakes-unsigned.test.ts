@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { AuditPage } from '../../src/model/api/audit.ts'
-import { signed } from '../unit/proofs/verifiers/stage.ts'
+import { signed } from '../unit/gateway/proofs/verifiers/stage.ts'
 import { readVerdict } from './answers.ts'
 import {
   buildExpectedAnswer,

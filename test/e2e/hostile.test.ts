@@ -1,6 +1,6 @@
 // The order of the checks, paths, methods and payloads: the requests of a stranger and their answers.
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { ProblemCode } from '../../src/model/problem.ts'
+import type { ProblemCode } from '../../src/core/model/problem.ts'
 import { expectSound, readDeliveryId, readVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { bearer, type Headers, json, post, type RequestParts, send, toRequest, exchange } from './wire.ts'

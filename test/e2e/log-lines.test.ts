@@ -1,7 +1,7 @@
 // The log of a healthy gateway: one line for each delivery, run and reply, and one a minute for each kind of refusal.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Log, withLevel } from '../../src/base/log.ts'
-import { createRefusalLog } from '../../src/http/refusals.ts'
+import { createRefusalLog } from '../../src/gateway/http/refusals.ts'
 import { hookToken } from './gateway.ts'
 import { startInside } from './inside.ts'
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { stateLimits } from '../../src/model/transform-state.ts'
+import { stateLimits } from '../../src/core/model/transform-state.ts'
 import { readDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'
 import { type Inside, readStore, startInside } from './inside.ts'

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import ts from 'typescript'
 import { expect, test, vi } from 'vitest'
-import { editConfig } from '../../src/config/config-file.ts'
+import { editConfig } from '../../src/gateway/config/config-file.ts'
 import { runCommand, runProcess } from './command.ts'
 import { makeConfigDir, makeFolder } from './gateway.ts'
 

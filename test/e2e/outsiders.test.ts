@@ -320,7 +320,7 @@ describe('presets of integrators', () => {
 })
 
 test('the verifier and the preset in the pages work as printed', async () => {
-  const verifier = readBlock('src/proofs/verifiers/README.md', 'ts', 'defineVerifier')
+  const verifier = readBlock('src/gateway/proofs/verifiers/README.md', 'ts', 'defineVerifier')
   const pack = readBlock('presets/README.md', 'ts', 'definePreset')
   const config = { hooks: { presets: [{ name: 'weaver', secret }] } }
   const gateway = await startInside({

@@ -30,7 +30,9 @@ const isTyped = ({ language, text, section }: Block) =>
 
 const typed = pages
   // other tests follow these two guides step by step, and the page for production needs root
-  .filter((page) => !['transforms/README.md', 'src/cli/operations/README.md', 'src/replay/README.md'].includes(page))
+  .filter(
+    (page) => !['transforms/README.md', 'src/cli/operations/README.md', 'src/gateway/replay/README.md'].includes(page),
+  )
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
 
@@ -51,28 +53,30 @@ const stages: Readonly<
   'presets/README.md': {
     hooks: () => ({ presets: ['gmail'] }),
     files: () => ({
-      'hooks/verifiers/acme.ts': readBlock('src/proofs/verifiers/README.md', 'ts', 'defineVerifier'),
+      'hooks/verifiers/acme.ts': readBlock('src/gateway/proofs/verifiers/README.md', 'ts', 'defineVerifier'),
       'hooks/presets/weaver.ts': readBlock('presets/README.md', 'ts', 'definePreset'),
       'hooks/presets/weaver.fixtures/released.json': readBlock('presets/README.md', 'json', '"expect"'),
     }),
   },
-  'src/jobs/README.md': {
+  'src/gateway/jobs/README.md': {
     hooks: () => ({ alerts: { channel: 'console' } }),
-    sections: () => ({ budgets: parse(readBlock('src/jobs/README.md', 'jsonc', '"budgets"')).budgets }),
+    sections: () => ({ budgets: parse(readBlock('src/gateway/jobs/README.md', 'jsonc', '"budgets"')).budgets }),
   },
-  'src/pipeline/README.md': {
+  'src/core/mapping/README.md': {
     hooks: () => ({
       mappings: [
-        ...parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "reviews"')).hooks.mappings,
+        ...parse(readBlock('src/core/mapping/README.md', 'jsonc', '"id": "reviews"')).hooks.mappings,
         ...parse(readBlock('README.md', 'jsonc', '"path": "deploy"')).hooks.mappings,
       ],
     }),
   },
   'presets/gmail/README.md': { hooks: () => ({ presets: ['gmail'] }) },
-  'src/proofs/verifiers/README.md': {
+  'src/gateway/proofs/verifiers/README.md': {
     hooks: () => ({
       mappings: ['"github"', '"asana"'].map((mark) =>
-        parse(readBlock('src/proofs/verifiers/README.md', 'jsonc', mark).replace('${GITHUB_SECRET}', githubSecret)),
+        parse(
+          readBlock('src/gateway/proofs/verifiers/README.md', 'jsonc', mark).replace('${GITHUB_SECRET}', githubSecret),
+        ),
       ),
     }),
   },
@@ -166,8 +170,9 @@ describe('the table "When webhooks do not arrive"', () => {
 })
 
 test('the CI job of the page about HTTP succeeds only with the first verdict', async () => {
-  const [, script = ''] = /^ +run: \|\n([^]*)$/m.exec(readBlock('src/http/README.md', 'yaml', 'HOOKLOOM_TOKEN')) ?? []
-  const { hooks } = parse(readBlock('src/http/README.md', 'jsonc', '"verdicts"'))
+  const [, script = ''] =
+    /^ +run: \|\n([^]*)$/m.exec(readBlock('src/gateway/http/README.md', 'yaml', 'HOOKLOOM_TOKEN')) ?? []
+  const { hooks } = parse(readBlock('src/gateway/http/README.md', 'jsonc', '"verdicts"'))
   const runners = {
     gone: { kind: 'command', command: 'no-such-program' },
     mirror: { kind: 'command', command: 'sh', args: ['-c', `grep -q 'octo/good at 1a2b' && echo pass || echo FAIL`] },

@@ -6,12 +6,12 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { presets } from '../../presets/index.ts'
 import { type Sample, buildSample } from '../../src/cli/requests/sample.ts'
-import { ConfigSchema } from '../../src/config/keys.ts'
+import { ConfigSchema } from '../../src/gateway/config/keys.ts'
 import type { Preset } from '../../src/model/preset.ts'
 import { hookToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 import { type Reply, send } from './wire.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const bundled: readonly Preset[] = presets
 const { publicKey, privateKey } = generateKeyPairSync('ed25519')

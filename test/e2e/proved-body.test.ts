@@ -3,13 +3,13 @@ import { createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'
-import { VerifySettings } from '../../src/model/config/verify.ts'
+import { VerifySettings } from '../../src/core/model/verify.ts'
 import type { Scheme } from '../../src/model/scheme.ts'
-import { signRequest, stampPayload } from '../../src/proofs/verifiers/sign.ts'
+import { signRequest, stampPayload } from '../../src/gateway/proofs/verifiers/sign.ts'
 import { readDeliveryId, readVerdict } from './answers.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { bearer, type Headers, type Reply } from './wire.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const { schemes } = builtInSenders
 const known = { senders: builtInSenders }
@@ -19,7 +19,7 @@ const form = 'application/x-www-form-urlencoded'
 const publicUrl = 'https://gateway.example'
 
 const all: readonly Scheme[] = schemes
-// the other proofs need a certificate or keys that are fetched: test/unit/http/proved-body.test.ts has every scheme
+// the other proofs need a certificate or keys that are fetched: test/unit/gateway/http/proved-body.test.ts has every scheme
 const signable = all.filter((row) => !('jwksUrl' in row) && !['aws-sns', 'paypal', 'plaid'].includes(row.id))
 const edwards = generateKeyPairSync('ed25519')
 const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -47,7 +47,7 @@ describe('first screen of the README', () => {
 
   test('the transform in the README and the mapping in the page about the pipeline run as printed', async () => {
     const secret = 'github-secret-0123456789'
-    const mapping = parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "review"'))
+    const mapping = parse(readBlock('src/core/mapping/README.md', 'jsonc', '"id": "review"'))
     const gateway = await startGateway({
       config: {
         hooks: {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { signRequest } from '../../src/proofs/verifiers/sign.ts'
+import { signRequest } from '../../src/gateway/proofs/verifiers/sign.ts'
 import { readBlock, readBlocks } from '../pages.ts'
 import { runCommand, runProcess } from './command.ts'
 import { describeEngines } from './engines.ts'
@@ -18,7 +18,7 @@ import {
   toChildEnv,
   writeFiles,
 } from './gateway.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const secret = 'it-is-a-long-secret-of-github'
 const buildCode = (message: string) => `export default ({ payload, headers, body }) => {
@@ -177,7 +177,7 @@ describeEngines('a recording of kept requests', (start) => {
   })
 
   test('the commands of the guide and of its workflow run as printed, and give a comment and an exit code', async () => {
-    const page = 'src/replay/README.md'
+    const page = 'src/gateway/replay/README.md'
     const env = { ...toChildEnv(), PATH: process.env['PATH'] ?? '', HOOKLOOM_HOME: dir, GITHUB_SECRET: secret }
     const run = (command: string) => runProcess('bash', ['-c', `cd ${workspace} && ${command}`], { env })
     const [record = '', compare = ''] = readBlocks(page).flatMap(({ language, text }) =>

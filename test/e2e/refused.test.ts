@@ -7,7 +7,7 @@ import { gatewayToken, hookToken } from './gateway.ts'
 import { runCommand } from './command.ts'
 import { json, send } from './wire.ts'
 import { silentLog } from '../../src/base/log.ts'
-import { Refusals } from '../../src/http/refusals.ts'
+import { Refusals } from '../../src/gateway/http/refusals.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 const secret = 'the secret of the sender'

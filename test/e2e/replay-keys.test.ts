@@ -1,9 +1,9 @@
 // A replay of what the gateway stored, without any edit: no key of a mapping may look like a change.
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { Mapping } from '../../src/model/config/mapping.ts'
+import { Mapping } from '../../src/core/model/mapping.ts'
 import type { ReplayReport } from '../../src/model/api/replay.ts'
-import { message, payload, samples } from '../unit/replay/mapping-keys.ts'
+import { message, payload, samples } from '../unit/gateway/replay/mapping-keys.ts'
 import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
 import { gatewayToken, hookToken } from './gateway.ts'

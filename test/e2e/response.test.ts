@@ -73,7 +73,7 @@ describe('the answer of a mapping', () => {
   })
 
   test('the Slack command of the guide is answered with its text', async () => {
-    const { verify: _, ...mapping } = parse(readBlock('src/pipeline/README.md', 'jsonc', '"slack-command"'))
+    const { verify: _, ...mapping } = parse(readBlock('src/core/mapping/README.md', 'jsonc', '"slack-command"'))
     const gateway = await startInside({ config: { hooks: { mappings: [{ ...mapping, deliver: false }] } } })
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
     const body = 'command=%2Fask&text=Is+%3Cbilling%3E+up%3F'

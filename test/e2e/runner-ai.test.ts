@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { aiRunner } from '../../src/plugins/runners/ai.ts'
 import { createRunner } from '../unit/plugins/runners/stage.ts'
-import { thinkingLevels } from '../../src/model/action.ts'
+import { thinkingLevels } from '../../src/core/model/action.ts'
 import { anthropic } from './fakes/anthropic.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
 import { google } from './fakes/gemini.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { openclawRunner } from '../../src/plugins/runners/openclaw.ts'
 import { createRunner } from '../unit/plugins/runners/stage.ts'
-import { AgentAction } from '../../src/model/action.ts'
+import { AgentAction } from '../../src/core/model/action.ts'
 import { isJsonObject } from '../../src/base/json.ts'
 import { type Misbehaviour, type Received, type Reply, startLoopback } from './fakes/loopback.ts'
 import { createIO, timeIsUp } from './runner-command-stage.ts'

@@ -1,6 +1,6 @@
 // Senders that only have a URL: the secret in it lets a request in, and nobody sees it.
 import { beforeAll, describe, expect, test } from 'vitest'
-import { Problem } from '../../src/model/problem.ts'
+import { Problem } from '../../src/core/model/problem.ts'
 import { createHookloom } from '../../src/app.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { gatewayToken, makeConfigDir } from './gateway.ts'

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { VerifyRequest } from '../../src/model/verifier.ts'
+import type { VerifyRequest } from '../../src/core/model/verifier.ts'
 import type { HmacScheme } from '../../src/model/scheme.ts'
 import {
   hmacSchemes,
@@ -13,7 +13,7 @@ import {
   signed,
   withBrokenSignature,
   withHeader,
-} from '../unit/proofs/verifiers/stage.ts'
+} from '../unit/gateway/proofs/verifiers/stage.ts'
 import { readDeliveryId, readVerdict } from './answers.ts'
 import { type SignedGateway, startSignedGateway } from './proving.ts'
 import { isForGateway, missingVectors, readVectors, toVerify, createTransport, type Vector } from './vectors.ts'

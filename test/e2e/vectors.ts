@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
-import { findSecretFault } from '../../src/proofs/verifiers/secret-length.ts'
-import type { Transport } from '../../src/proofs/verifiers/pinned-fetch.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { type VerifyInput, VerifySettings } from '../../src/core/model/verify.ts'
+import { findSecretFault } from '../../src/gateway/proofs/verifiers/secret-length.ts'
+import type { Transport } from '../../src/gateway/proofs/verifiers/pinned-fetch.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const Vector = z.object({
   name: z.string(),

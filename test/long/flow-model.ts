@@ -2,7 +2,7 @@
 // loops over them. The model knows only what the documentation promises. Delays, leases, periods and holds depend on a clock that the walk moves.
 import { expect } from 'vitest'
 import { newId } from '../../src/base/id.ts'
-import { Flow, type FlowSettings, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
+import { Flow, type FlowSettings, type SharedLimits, toFlowSettings } from '../../src/core/model/flow.ts'
 import type { JobState } from '../../src/model/api/answers.ts'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import { noSpending, type Spending } from '../../src/model/spending.ts'

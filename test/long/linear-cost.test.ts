@@ -4,13 +4,13 @@ import { describe, expect, test } from 'vitest'
 import { splitMarkdown } from '../../src/plugins/channels/shared/chunks.ts'
 import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/plugins/channels/shared/markup.ts'
 import { render } from '../../src/plugins/channels/shared/markdown.ts'
-import { decodeWords, toMail } from '../../src/gmail/message.ts'
-import { tidyText, toVisibleText } from '../../src/gmail/html.ts'
-import { openBody, parseBody } from '../../src/model/body.ts'
-import type { BodySyntax } from '../../src/model/syntax.ts'
+import { decodeWords, toMail } from '../../src/gateway/gmail/message.ts'
+import { tidyText, toVisibleText } from '../../src/gateway/gmail/html.ts'
+import { openBody, parseBody } from '../../src/core/model/body.ts'
+import type { BodySyntax } from '../../src/core/model/syntax.ts'
 import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts'
 import { foldCodePoint } from '../../src/boundary/lookalikes.ts'
-import { compileTemplate } from '../../src/pipeline/template.ts'
+import { compileTemplate } from '../../src/core/mapping/template.ts'
 
 /** The units of hostile texts. A unit is repeated until the text is long enough; the part before a bar comes only once, at the start. */
 const hostile = {

@@ -4,8 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
-import { createStage, readResult } from '../unit/transforms/runtime-stage.ts'
-import { createStage as createWatched } from '../unit/reload/watch-stage.ts'
+import { createStage, readResult } from '../unit/core/transforms/runtime-stage.ts'
+import { createStage as createWatched } from '../unit/core/reload/watch-stage.ts'
 
 test('a watcher sees a save among ten thousand files, and ignores ten thousand files of packages', async () => {
   const { root, reported, changes } = await createWatched({

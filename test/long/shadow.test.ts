@@ -3,8 +3,8 @@ import { readdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { tryEffects } from '../unit/transforms/effects.ts'
-import { createStage, readResult } from '../unit/transforms/runtime-stage.ts'
+import { tryEffects } from '../unit/core/transforms/effects.ts'
+import { createStage, readResult } from '../unit/core/transforms/runtime-stage.ts'
 
 const runs = 100_000
 const atOnce = 500

@@ -1,6 +1,6 @@
 // Twenty senders in a week that follows a week of history, with planned outages and ten thousand requests of strangers.
 import { expect, test } from 'vitest'
-import type { MappingInput } from '../../src/model/config/mapping.ts'
+import type { MappingInput } from '../../src/core/model/mapping.ts'
 import {
   createRandom,
   createSenderStage,
@@ -9,7 +9,7 @@ import {
   minute,
   monday,
   type Sender,
-} from '../unit/deliveries/sender-stage.ts'
+} from '../unit/gateway/deliveries/sender-stage.ts'
 
 /** The number of requests in an hour, by the hour since Monday 00:00 UTC. */
 type Rhythm = (hourOfWeek: number) => number

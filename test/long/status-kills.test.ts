@@ -1,6 +1,6 @@
 // A thousand series from seeds: kills of the gateway, faults of GitHub or GitLab, and runs that fail or are cancelled, at the steps that set a commit status.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { findStatusFaults } from '../unit/jobs/status-stage.ts'
+import { findStatusFaults } from '../unit/gateway/jobs/status-stage.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -7,7 +7,7 @@ import { createNotes, createSecrets } from '../../src/cli/import/notes.ts'
 import { convertOpenClaw } from '../../src/cli/import/openclaw.ts'
 import { dropRefusedParts } from '../../src/cli/import/settle.ts'
 import { convertWebhook } from '../../src/cli/import/webhook.ts'
-import { substituteEnv } from '../../src/config/env.ts'
+import { substituteEnv } from '../../src/gateway/config/env.ts'
 
 const secret = 'secret-of-the-operator'
 const own = {

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { stringify, tryParseSentJson } from '../../src/base/sent-json.ts'
 import { findDigits, isHeld, toHeldNumber } from '../../src/base/sent-number.ts'
-import { parseBodyForCode } from '../../src/model/body.ts'
+import { parseBodyForCode } from '../../src/core/model/body.ts'
 
 const digits = fc.stringMatching(/^(0|[1-9]\d{0,30})$/)
 const fraction = fc.stringMatching(/^\.\d{1,25}$/)

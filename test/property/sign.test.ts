@@ -1,12 +1,12 @@
 // For each scheme with which `hookloom send` can sign, the verifier accepts a signed request and refuses a changed one.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Problem } from '../../src/model/problem.ts'
-import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
+import { Problem } from '../../src/core/model/problem.ts'
+import { type VerifyInput, VerifySettings } from '../../src/core/model/verify.ts'
 import type { Scheme } from '../../src/model/scheme.ts'
-import { signRequest as sign, stampPayload as stamp } from '../../src/proofs/verifiers/sign.ts'
-import { createVerifier } from '../../src/proofs/verify.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { signRequest as sign, stampPayload as stamp } from '../../src/gateway/proofs/verifiers/sign.ts'
+import { createVerifier } from '../../src/gateway/proofs/verify.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const { schemes } = builtInSenders
 const known = { senders: builtInSenders }

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../src/base/json.ts'
-import { Problem } from '../../src/model/problem.ts'
-import { compileTemplate, type TemplateScope } from '../../src/pipeline/template.ts'
+import { Problem } from '../../src/core/model/problem.ts'
+import { compileTemplate, type TemplateScope } from '../../src/core/mapping/template.ts'
 
 function buildScope(payload: JsonValue): TemplateScope {
   return {

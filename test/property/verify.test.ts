@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { VerifySettings } from '../../src/model/config/verify.ts'
-import type { VerifyRequest } from '../../src/model/verifier.ts'
-import { findTimeFault, isDigest } from '../../src/proofs/verifiers/proof.ts'
-import { createVerifier } from '../../src/proofs/verify.ts'
-import { builtInSenders } from '../../src/built-in.ts'
+import { VerifySettings } from '../../src/core/model/verify.ts'
+import type { VerifyRequest } from '../../src/core/model/verifier.ts'
+import { findTimeFault, isDigest } from '../../src/gateway/proofs/verifiers/proof.ts'
+import { createVerifier } from '../../src/gateway/proofs/verify.ts'
+import { builtInSenders } from '../../src/gateway/built-in.ts'
 
 const { schemes } = builtInSenders
 

@@ -1,11 +1,11 @@
-import { toJsonBody } from '../../src/model/body.ts'
+import { toJsonBody } from '../../src/core/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
-import { toDeliveryHead } from '../../src/model/delivery.ts'
-import { createDrain } from '../../src/deliveries/drain.ts'
+import { toDeliveryHead } from '../../src/core/model/delivery.ts'
+import { createDrain } from '../../src/gateway/deliveries/drain.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
-import { createTestRerunner } from '../unit/deliveries/rerun-stage.ts'
+import { createTestRerunner } from '../unit/gateway/deliveries/rerun-stage.ts'
 import { createStage, says, type Stage } from './stage.ts'
 
 let ids = 0

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createReload } from '../../src/reload/reload.ts'
+import { createReload } from '../../src/gateway/reload/reload.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { baseConfig, createStage, says } from './stage.ts'
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
-import type { CompareKept } from '../../src/reload/recent.ts'
-import { createReload } from '../../src/reload/reload.ts'
-import { emptyReplay } from '../../src/replay/replay.ts'
+import type { CompareKept } from '../../src/gateway/reload/recent.ts'
+import { createReload } from '../../src/gateway/reload/reload.ts'
+import { emptyReplay } from '../../src/gateway/replay/replay.ts'
 
 const buildConfig = (text: string) => ({
   hooks: { transforms: { hold: true }, mappings: [{ match: { path: 'x' }, messageTemplate: text }] },

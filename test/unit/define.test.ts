@@ -1,8 +1,8 @@
 import { describe, expectTypeOf, test } from 'vitest'
 import type { z } from 'zod'
 import { type AgentResult, defineTransform, type FlowResult, type WakeResult } from '../../src/define.ts'
-import { ReturnedFlow } from '../../src/model/config/flow.ts'
-import { AgentResult as AgentSchema, WakeResult as WakeSchema } from '../../src/model/transform.ts'
+import { ReturnedFlow } from '../../src/core/model/flow.ts'
+import { AgentResult as AgentSchema, WakeResult as WakeSchema } from '../../src/core/model/transform.ts'
 
 describe('the types of a result', () => {
   test('the types of a result have the fields of the schemas that check it', () => {

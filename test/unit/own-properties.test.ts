@@ -1,13 +1,13 @@
 // Names that outsiders choose, and that every JavaScript object has as inherited properties.
 import { describe, expect, test } from 'vitest'
-import { parseConfig } from '../../src/config/config.ts'
-import { pickEnv, substituteEnv } from '../../src/config/env.ts'
-import { checkRisks } from '../../src/config/warnings.ts'
+import { parseConfig } from '../../src/gateway/config/config.ts'
+import { pickEnv, substituteEnv } from '../../src/gateway/config/env.ts'
+import { checkRisks } from '../../src/gateway/config/warnings.ts'
 import { findModelConfig } from '../../src/model/config/agents-rules.ts'
-import { ConfigSchema } from '../../src/config/keys.ts'
+import { ConfigSchema } from '../../src/gateway/config/keys.ts'
 import { findConfigWarnings } from '../../src/model/config/warnings.ts'
-import { mergeResult } from '../../src/pipeline/merge.ts'
-import { listBundledRequests } from '../../src/replay/bundled.ts'
+import { mergeResult } from '../../src/core/mapping/merge.ts'
+import { listBundledRequests } from '../../src/gateway/replay/bundled.ts'
 
 const words = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', 'isPrototypeOf']
 const token = 'a-token-with-more-than-24-characters'

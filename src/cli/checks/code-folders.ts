@@ -1,8 +1,8 @@
 // Whether other users of the machine can write the code that the gateway runs.
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { readFileModes } from '../../config/warnings.ts'
-import { isMissing } from '../../transforms/root.ts'
+import { readFileModes } from '../../gateway/config/warnings.ts'
+import { isMissing } from '../../core/transforms/root.ts'
 import type { CheckFinding } from './findings.ts'
 import { quoteShellWord } from '../../base/shell.ts'
 

@@ -1,5 +1,5 @@
 // Which senders of the mappings have an API that lists their failed deliveries.
-import type { AssembledParts } from '../../reload/assemble.ts'
+import type { AssembledParts } from '../../gateway/reload/assemble.ts'
 import { outboxes } from '../../plugins/outboxes/index.ts'
 import type { CheckFinding } from './findings.ts'
 

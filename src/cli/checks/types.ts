@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import type TypeScript from 'typescript'
 import { formatQuantity, toPrintableLine } from '../../base/text.ts'
-import { exitCodes } from '../../model/problem.ts'
+import { exitCodes } from '../../core/model/problem.ts'
 import { renderEditorConfig } from '../scaffold/folder.ts'
 import { buildFailure, type CheckFinding } from './findings.ts'
 

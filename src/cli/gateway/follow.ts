@@ -2,7 +2,7 @@
 import colors from 'picocolors'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 import { followStream, type StreamEvent } from './stream.ts'

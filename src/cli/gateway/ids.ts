@@ -1,5 +1,5 @@
 // Finds an id as people type it: a whole id, a unique prefix of one, or "last".
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine, renderTable, formatTime } from '../terminal/print.ts'

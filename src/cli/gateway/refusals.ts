@@ -1,7 +1,7 @@
 // The refusals that the running gateway remembers, with the reasons for the operator. The sender got only a part of these reasons.
 import type { RefusalFields } from '../../model/api/refusals.ts'
-import { describeTrace, isProofUnchecked } from '../../deliveries/refused/reasons.ts'
-import { Problem } from '../../model/problem.ts'
+import { describeTrace, isProofUnchecked } from '../../gateway/deliveries/refused/reasons.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { formatTime, indent, renderFields, renderTrace } from '../terminal/print.ts'
 import { askAdmin } from './gateway.ts'

@@ -2,14 +2,14 @@
 import { accessSync, constants } from 'node:fs'
 import { findErrorCode } from '../../base/exceptions.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { SlotFields } from '../../model/api/health.ts'
 import type { Job } from '../../model/job.ts'
 import { openReader } from '../../store/open.ts'
 import type { StoreReader } from '../../store/store.ts'
-import type { Waits } from '../../deliveries/waits.ts'
+import type { Waits } from '../../gateway/deliveries/waits.ts'
 import type { Context } from '../terminal/context.ts'
-import { recallStore } from '../../config/recall.ts'
+import { recallStore } from '../../gateway/config/recall.ts'
 import { findRunning } from './running.ts'
 
 /** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if this user may not read the store. */
@@ -31,8 +31,8 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
 export async function readWaitsOf(context: Context, store: StoreReader, jobs: readonly Job[]): Promise<Waits> {
   if (!jobs.some(({ state }) => state === 'queued')) return new Map()
   const [{ loadConfig }, { readWaits }] = await Promise.all([
-    import('../../config/config.ts'),
-    import('../../deliveries/waits.ts'),
+    import('../../gateway/config/config.ts'),
+    import('../../gateway/deliveries/waits.ts'),
   ])
   try {
     return await readWaits(jobs, { store, config: loadConfig(context).config, now: Date.now() })

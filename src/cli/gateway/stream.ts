@@ -1,7 +1,7 @@
 // Reads the stream of the running gateway: server-sent events over fetch. Resumes after a broken connection.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { openAdminStream } from './gateway.ts'
 import type { Context } from '../terminal/context.ts'
 

@@ -2,15 +2,21 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { type CallTools, createCall } from '../../gmail/call.ts'
-import { askConsent } from '../../gmail/consent.ts'
-import { type Consent, type OAuthClient, readClientFile, readConsent, writeConsent } from '../../gmail/credentials.ts'
-import { openGoogle, scopes } from '../../gmail/google.ts'
+import { type CallTools, createCall } from '../../gateway/gmail/call.ts'
+import { askConsent } from '../../gateway/gmail/consent.ts'
+import {
+  type Consent,
+  type OAuthClient,
+  readClientFile,
+  readConsent,
+  writeConsent,
+} from '../../gateway/gmail/credentials.ts'
+import { openGoogle, scopes } from '../../gateway/gmail/google.ts'
 import { sleepUnlessAborted } from '../../base/retry.ts'
-import { loadConfig } from '../../config/config.ts'
+import { loadConfig } from '../../gateway/config/config.ts'
 import { GmailEndpoints } from '../../model/config/gmail.ts'
 import type { GmailMode } from '../../model/config/gmail-modes.ts'
-import { exitCodes, Problem } from '../../model/problem.ts'
+import { exitCodes, Problem } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { type GmailFlags, chooseAccount, chooseMode } from './flags.ts'
 

@@ -2,7 +2,7 @@
 import { relative, resolve } from 'node:path'
 import { type GmailConfig, isWatched, type WatchedGmail } from '../../model/config/gmail.ts'
 import type { GmailMode } from '../../model/config/gmail-modes.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Config } from '../../model/config/config.ts'
 
 export type GmailFlags = {

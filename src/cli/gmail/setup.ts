@@ -1,10 +1,15 @@
 // Sets up a mailbox, step by step. Each step prints its outcome. A further run leaves alone what is set up.
 import { join } from 'node:path'
-import { createGmailApi } from '../../gmail/api.ts'
-import { type Credentials, readClientFile, readCredentials, readServiceAccount } from '../../gmail/credentials.ts'
-import type { GoogleAnswer, GoogleRequest } from '../../gmail/call.ts'
-import { type Google, openGoogle } from '../../gmail/google.ts'
-import { createStatusBoard, readStatus, toStatusFile } from '../../gmail/status.ts'
+import { createGmailApi } from '../../gateway/gmail/api.ts'
+import {
+  type Credentials,
+  readClientFile,
+  readCredentials,
+  readServiceAccount,
+} from '../../gateway/gmail/credentials.ts'
+import type { GoogleAnswer, GoogleRequest } from '../../gateway/gmail/call.ts'
+import { type Google, openGoogle } from '../../gateway/gmail/google.ts'
+import { createStatusBoard, readStatus, toStatusFile } from '../../gateway/gmail/status.ts'
 import {
   createPubSubApi,
   ensureService,
@@ -12,14 +17,14 @@ import {
   toPushConfig,
   toSubscription,
   toTopic,
-} from '../../gmail/pubsub.ts'
-import { loadConfig, type LoadedConfig, parseConfig } from '../../config/config.ts'
-import { configFile } from '../../config/text.ts'
+} from '../../gateway/gmail/pubsub.ts'
+import { loadConfig, type LoadedConfig, parseConfig } from '../../gateway/config/config.ts'
+import { configFile } from '../../gateway/config/text.ts'
 import { privateMode } from '../../base/files.ts'
-import { editConfig, writeFileAtomic } from '../../config/config-file.ts'
-import { assemble } from '../../reload/assemble.ts'
+import { editConfig, writeFileAtomic } from '../../gateway/config/config-file.ts'
+import { assemble } from '../../gateway/reload/assemble.ts'
 import type { WatchedGmail } from '../../model/config/gmail.ts'
-import { exitCodes, Problem } from '../../model/problem.ts'
+import { exitCodes, Problem } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { storeConsent, createTools, hasScopes } from './auth.ts'
 import { isAlive } from '../gateway/running.ts'

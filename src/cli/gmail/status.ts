@@ -1,13 +1,13 @@
 // Prints whether the mailbox is watched, and which problems it has. The exit code shows the same.
-import { readCredentials } from '../../gmail/credentials.ts'
-import { type GmailStatus, readStatus, toStatusFile } from '../../gmail/status.ts'
-import { loadConfig } from '../../config/config.ts'
-import { exitCodes, Problem } from '../../model/problem.ts'
+import { readCredentials } from '../../gateway/gmail/credentials.ts'
+import { type GmailStatus, readStatus, toStatusFile } from '../../gateway/gmail/status.ts'
+import { loadConfig } from '../../gateway/config/config.ts'
+import { exitCodes, Problem } from '../../core/model/problem.ts'
 import type { WatchedGmail } from '../../model/config/gmail.ts'
 import type { Context } from '../terminal/context.ts'
 import { isAlive } from '../gateway/running.ts'
 import { requireWatched } from './flags.ts'
-import { toIsoTime } from '../../deliveries/records.ts'
+import { toIsoTime } from '../../gateway/deliveries/records.ts'
 import { renderFields, formatTime } from '../terminal/print.ts'
 
 export async function status(context: Context): Promise<number> {

@@ -1,8 +1,8 @@
 // Ends the notifications of a mailbox at Google. Does not stop a running watcher.
-import { readCredentials } from '../../gmail/credentials.ts'
-import { openGoogle } from '../../gmail/google.ts'
-import { loadConfig } from '../../config/config.ts'
-import { exitCodes } from '../../model/problem.ts'
+import { readCredentials } from '../../gateway/gmail/credentials.ts'
+import { openGoogle } from '../../gateway/gmail/google.ts'
+import { loadConfig } from '../../gateway/config/config.ts'
+import { exitCodes } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { createTools } from './auth.ts'
 import { requireWatched } from './flags.ts'

@@ -1,7 +1,7 @@
 // The parts of an imported file before they are checked: a configuration without mappings, and the mappings, each with its place in the
 // file.
 import type { JsonValue } from '../../base/json.ts'
-import type { ConfigPath } from '../../model/config/issue.ts'
+import type { ConfigPath } from '../../core/model/issue.ts'
 import { generateToken } from '../scaffold/folder.ts'
 import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
 

@@ -1,7 +1,7 @@
 // Lists the parts that are not imported, and the secrets that move into `.env`. No note shows a secret.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
-import { parseEnv, renderEnvLine, type Env } from '../../config/env.ts'
-import { type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
+import { parseEnv, renderEnvLine, type Env } from '../../gateway/config/env.ts'
+import { type ConfigPath, toDottedPath } from '../../core/model/issue.ts'
 import { findCounterpart } from '../../model/config/openclaw-keys.ts'
 import { generateToken } from '../scaffold/folder.ts'
 import { generatePlaceholder } from '../scaffold/placeholders.ts'

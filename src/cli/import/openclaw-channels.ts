@@ -1,7 +1,7 @@
 // Imports the channels of an openclaw.json, with only the keys that a reply needs. Rules for incoming chat messages cannot be imported.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
-import { describeFirstIssue } from '../../model/config/issue.ts'
-import { builtInChannels } from '../../config/keys.ts'
+import { describeFirstIssue } from '../../core/model/issue.ts'
+import { builtInChannels } from '../../gateway/config/keys.ts'
 import { copyKeys, type Fields, moveSecret, type Tools } from './draft.ts'
 import { openSection, type Section, Variable } from './notes.ts'
 

@@ -1,10 +1,10 @@
 // Converts the hooks, mappings and gateway of an openclaw.json to a configuration. Source: OpenClaw's public documentation.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
-import type { ConfigPath } from '../../model/config/issue.ts'
+import type { ConfigPath } from '../../core/model/issue.ts'
 import { isAgentAllowed, isBeginningAllowed } from '../../model/config/permission.ts'
-import { Problem } from '../../model/problem.ts'
-import { compileTemplate } from '../../pipeline/template.ts'
+import { Problem } from '../../core/model/problem.ts'
+import { compileTemplate } from '../../core/mapping/template.ts'
 import { convertAgents } from './openclaw-agents.ts'
 import { convertChannels } from './openclaw-channels.ts'
 import {

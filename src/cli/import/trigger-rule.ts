@@ -1,11 +1,11 @@
 // Converts a trigger-rule of adnanh/webhook to the proofs and conditions of mappings. Source: the public documentation of webhook.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
+import { credentialHeaders, isSecretHeader } from '../../core/model/delivery.ts'
 import { formatPath } from '../../base/path-text.ts'
-import type { ConfigPath } from '../../model/config/issue.ts'
-import type { VerifyInput } from '../../model/config/verify.ts'
+import type { ConfigPath } from '../../core/model/issue.ts'
+import type { VerifyInput } from '../../core/model/verify.ts'
 import type { HmacScheme } from '../../model/scheme.ts'
-import { builtInSenders } from '../../built-in.ts'
+import { builtInSenders } from '../../gateway/built-in.ts'
 import type { Tools } from './draft.ts'
 import { toVariableName, type Variable } from './notes.ts'
 

@@ -1,9 +1,9 @@
 // Converts a hooks.json of adnanh/webhook to mappings. The commands of its hooks are not run: the agent gets the arguments as a message.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
-import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
+import { credentialHeaders, isSecretHeader } from '../../core/model/delivery.ts'
 import { formatPath, formatPlaceholder } from '../../base/path-text.ts'
-import type { ConfigPath } from '../../model/config/issue.ts'
+import type { ConfigPath } from '../../core/model/issue.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
 import { type Branch, convertRule } from './trigger-rule.ts'

@@ -5,12 +5,18 @@ import { dirname, extname, join, relative } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { isJsonObject } from '../../base/json.ts'
 import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
-import { parseConfig } from '../../config/config.ts'
-import { reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
-import { parseEnv, renderEnvLine } from '../../config/env.ts'
-import { configFile, envFile, readConfigText } from '../../config/text.ts'
-import { Problem } from '../../model/problem.ts'
-import { isInside, isMissing, moduleExtensions, resolveRealPath, resolveTransformsRoot } from '../../transforms/root.ts'
+import { parseConfig } from '../../gateway/config/config.ts'
+import { reportUnwritable, writeFileAtomic } from '../../gateway/config/config-file.ts'
+import { parseEnv, renderEnvLine } from '../../gateway/config/env.ts'
+import { configFile, envFile, readConfigText } from '../../gateway/config/text.ts'
+import { Problem } from '../../core/model/problem.ts'
+import {
+  isInside,
+  isMissing,
+  moduleExtensions,
+  resolveRealPath,
+  resolveTransformsRoot,
+} from '../../core/transforms/root.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 import { addPlaceholderSecrets, generatePlaceholder } from '../scaffold/placeholders.ts'

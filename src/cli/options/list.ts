@@ -1,6 +1,6 @@
 // The options and the help of `hookloom list`.
 import { Option } from 'commander'
-import { deliveryStates } from '../../model/delivery.ts'
+import { deliveryStates } from '../../core/model/delivery.ts'
 import type { ListOptions } from '../list.ts'
 import { type CliCommand, jsonOption, limitOption, parseSince, createWordParser } from '../terminal/usage.ts'
 

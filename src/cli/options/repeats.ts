@@ -1,5 +1,5 @@
 // The options and the help of `hookloom retry`, `drop` and `recover`.
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Target } from '../gateway/gateway.ts'
 import type { RecoverOptions } from '../recover.ts'
 import { type CliCommand, exampleId, idArgument, jsonOption, parseSince } from '../terminal/usage.ts'

@@ -1,6 +1,6 @@
 // The commands that show and change the contents of the store: their options and their help.
 import { Option } from 'commander'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { addAccessCommands } from './access.ts'
 import { addBudgetCommands, addStateCommands } from './budgets.ts'
 import { addListCommand } from './list.ts'

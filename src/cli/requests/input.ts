@@ -2,10 +2,10 @@
 import { createReadStream } from 'node:fs'
 import { isJsonObject, type SentObject, type SentValue } from '../../base/json.ts'
 import { stringify } from '../../base/sent-json.ts'
-import { Problem } from '../../model/problem.ts'
-import { toHeaders } from '../../http/admission.ts'
-import { dropCredentials } from '../../pipeline/delivery.ts'
-import { parseBody } from '../../model/body.ts'
+import { Problem } from '../../core/model/problem.ts'
+import { toHeaders } from '../../gateway/http/admission.ts'
+import { dropCredentials } from '../../core/mapping/delivery.ts'
+import { parseBody } from '../../core/model/body.ts'
 import type { Context } from '../terminal/context.ts'
 
 export type RequestInput = {

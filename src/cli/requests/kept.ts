@@ -1,9 +1,9 @@
 // Reads the request of a stored delivery whose payload was kept.
-import { assemble } from '../../reload/assemble.ts'
-import { type CaptureSource, type CapturableRequest, buildCaptureSource } from '../../replay/capture.ts'
+import { assemble } from '../../gateway/reload/assemble.ts'
+import { type CaptureSource, type CapturableRequest, buildCaptureSource } from '../../gateway/replay/capture.ts'
 import type { Config } from '../../model/config/config.ts'
-import { Problem } from '../../model/problem.ts'
-import type { NamedMapping } from '../../pipeline/compile.ts'
+import { Problem } from '../../core/model/problem.ts'
+import type { NamedMapping } from '../../core/mapping/compile.ts'
 import { findId } from '../gateway/ids.ts'
 import { readStore } from '../gateway/stored.ts'
 import type { KeptDelivery } from '../../store/records.ts'

@@ -1,7 +1,7 @@
 // Fetches the request of a refusal from the running gateway, which remembers it in development.
 import { z } from 'zod'
-import { Problem } from '../../model/problem.ts'
-import type { VerifyRequest } from '../../model/verifier.ts'
+import { Problem } from '../../core/model/problem.ts'
+import type { VerifyRequest } from '../../core/model/verifier.ts'
 import { askAdmin } from '../gateway/gateway.ts'
 import { describeKept, fetchRefusals } from '../gateway/refusals.ts'
 import { findIdAmong } from '../gateway/ids.ts'

@@ -1,8 +1,8 @@
 // Renders a new transform and its first fixture, which passes from the start.
 import { stringify } from '../../base/sent-json.ts'
-import type { Fixture } from '../../replay/fixture-files.ts'
+import type { Fixture } from '../../gateway/replay/fixture-files.ts'
 import { isJsonObject, type SentValue } from '../../base/json.ts'
-import type { Shape } from '../../shapes/shape.ts'
+import type { Shape } from '../../gateway/shapes/shape.ts'
 
 type Request = Pick<Fixture['request'], 'path' | 'headers' | 'payload'>
 

@@ -1,5 +1,5 @@
 // The configuration of a new config directory, with its tokens in `.env`.
-import { renderEnvLine } from '../../config/env.ts'
+import { renderEnvLine } from '../../gateway/config/env.ts'
 import { renderFile } from './files.ts'
 
 /** The text of a new hookloom.jsonc: the recommended configuration. `schema` is the path of the JSON Schema for editors, if one is written next to it. */

@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { privateMode } from '../../base/files.ts'
-import { writeFileAtomic } from '../../config/config-file.ts'
-import { envFile, readConfigText } from '../../config/text.ts'
-import { type ConfigFinding, listLeaves } from '../../config/warnings.ts'
+import { writeFileAtomic } from '../../gateway/config/config-file.ts'
+import { envFile, readConfigText } from '../../gateway/config/text.ts'
+import { type ConfigFinding, listLeaves } from '../../gateway/config/warnings.ts'
 import type { Config } from '../../model/config/config.ts'
-import { toDottedPath } from '../../model/config/issue.ts'
+import { toDottedPath } from '../../core/model/issue.ts'
 
 /** The prefix of a placeholder. Hexadecimal, so that the placeholder is a valid 32-byte key, base64 text and secret. */
 const mark = Buffer.from('placeholder').toString('hex')

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { relative } from 'node:path'
 import { toPrintableLine } from '../../base/text.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { renderFile } from './files.ts'
 
 export type ServiceFacts = {

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { quoteShellWord } from '../../base/shell.ts'
 import { stringify } from '../../base/sent-json.ts'
-import type { Env } from '../../config/env.ts'
+import type { Env } from '../../gateway/config/env.ts'
 
 /** The parts of a process that a command uses. A test replaces them. */
 export type CommandIo = {

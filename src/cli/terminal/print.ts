@@ -1,7 +1,7 @@
 // Prints tables, fields and failures on a terminal. A cell may contain text from outside, so all cells are made printable here.
 import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
-import { Problem, type TraceEntry } from '../../model/problem.ts'
+import { Problem, type TraceEntry } from '../../core/model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { type Context, formatInvocation } from './context.ts'
 

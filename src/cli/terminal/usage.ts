@@ -1,7 +1,7 @@
 // The options that several commands share, and the error for a wrong command line: one sentence and exit code 64.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { findNearest } from '../../base/text.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Context } from './context.ts'
 
 /** Runs the function of a command with the context, and keeps its exit code. */

@@ -1,8 +1,14 @@
 // Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
-import { type ChannelName, isOwnChannel } from '../action.ts'
+import { type ChannelName, isOwnChannel } from '../../core/model/action.ts'
 import { listChannelIds } from './channels.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toIssue, toDottedPath } from './issue.ts'
+import {
+  type ConfigIssue,
+  type ConfigPath,
+  findDuplicateIssues,
+  toIssue,
+  toDottedPath,
+} from '../../core/model/issue.ts'
 import { findNearest } from '../../base/text.ts'
 import type { ModelConfig } from '../prices.ts'
 import { isModelName, resolveModelName } from './permission.ts'

@@ -1,9 +1,9 @@
 // `agents`, `models` and `runners` of the configuration: they decide which runner and which model perform a turn, and how.
 import { z } from 'zod'
-import { Thinking, thinkingLevels, TimeoutSeconds } from '../action.ts'
-import { BudgetNames } from './job-keys.ts'
+import { Thinking, thinkingLevels, TimeoutSeconds } from '../../core/model/action.ts'
+import { BudgetNames } from '../../core/model/job-keys.ts'
 import { ModelConfig } from '../prices.ts'
-import { duration, filePath, nonBlank, httpUrl, RetryConfig, timezone } from '../values.ts'
+import { duration, filePath, nonBlank, httpUrl, RetryConfig, timezone } from '../../core/model/values.ts'
 
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 

@@ -1,8 +1,8 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
-import { ChannelName, isOwnChannel } from '../action.ts'
+import { ChannelName, isOwnChannel } from '../../core/model/action.ts'
 import { plainName } from '../../base/names.ts'
-import { nonBlank, RetryConfig } from '../values.ts'
+import { nonBlank, RetryConfig } from '../../core/model/values.ts'
 
 /** The keys that the gateway adds to the section of each channel. */
 export const sharedChannelKeys = {

@@ -5,11 +5,11 @@ import { z } from 'zod'
 import { AgentsConfig, createRunnersConfig, type KnownRunner, ModelsConfig } from './agents.ts'
 import { BudgetsConfig } from '../budgets.ts'
 import { createChannelsConfig, type KnownChannel } from './channels.ts'
-import { SharedLimits } from './flow.ts'
+import { SharedLimits } from '../../core/model/flow.ts'
 import { HooksConfig } from './hooks.ts'
 import { logLevels } from '../../base/log.ts'
 import { TokensConfig } from './tokens.ts'
-import { filePath, hostName, nonBlank, network, packageNamePattern } from '../values.ts'
+import { filePath, hostName, nonBlank, network, packageNamePattern } from '../../core/model/values.ts'
 
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()

@@ -1,8 +1,8 @@
 // `hooks.gmail` of the configuration: how the gmail preset converts mails, and how the gateway watches the mailbox.
 import { z } from 'zod'
-import { Thinking } from '../action.ts'
+import { Thinking } from '../../core/model/action.ts'
 import { gmailModes, minRenewMinutes } from './gmail-modes.ts'
-import { filePath, nonBlank, httpUrl } from '../values.ts'
+import { filePath, nonBlank, httpUrl } from '../../core/model/values.ts'
 
 /** The keys that the gmail preset reads. */
 export const GmailPresetConfig = z.strictObject({

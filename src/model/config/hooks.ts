@@ -1,12 +1,12 @@
 // `hooks` of the configuration: the credentials of requests, the actions that they become, and the limits of code.
 import { trimSlashes } from '../../base/text.ts'
 import { z } from 'zod'
-import { ChannelName } from '../action.ts'
+import { ChannelName } from '../../core/model/action.ts'
 import { GmailConfig } from './gmail.ts'
-import { JobKeys } from './job-keys.ts'
-import { Mapping, Retain } from './mapping.ts'
-import { duration, endpointUrl, filePath, nonBlank } from '../values.ts'
-import { ReturnedFlow } from './flow.ts'
+import { JobKeys } from '../../core/model/job-keys.ts'
+import { Mapping, Retain } from '../../core/model/mapping.ts'
+import { duration, endpointUrl, filePath, nonBlank } from '../../core/model/values.ts'
+import { ReturnedFlow } from '../../core/model/flow.ts'
 
 const milliseconds = z.int().positive()
 

@@ -1,5 +1,5 @@
 // Which agents, session keys and models a hook may choose. The rules of the configuration and the policy of a delivery share these checks.
-import { mainSessionKey } from '../action.ts'
+import { mainSessionKey } from '../../core/model/action.ts'
 
 const maxKeyChars = 512
 

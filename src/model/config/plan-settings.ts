@@ -1,8 +1,8 @@
 // What the mapping engine reads of a configuration, and what it looks up there. The rules of the configuration look up the same.
-import { type ChannelName, isOwnChannel } from '../action.ts'
+import { type ChannelName, isOwnChannel } from '../../core/model/action.ts'
 import { type ChannelsConfig, findChannelSection, listChannelIds } from './channels.ts'
-import type { Flow, SharedLimits } from './flow.ts'
-import type { JobKeys } from './job-keys.ts'
+import type { Flow, SharedLimits } from '../../core/model/flow.ts'
+import type { JobKeys } from '../../core/model/job-keys.ts'
 import { isModelName, resolveModelName } from './permission.ts'
 import type { TokensConfig } from './tokens.ts'
 

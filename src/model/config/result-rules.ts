@@ -1,10 +1,10 @@
 // Rules of a mapping about where the result of a run goes: its reply, its verdict, its commit status and its callback.
-import type { ChannelName } from '../action.ts'
+import type { ChannelName } from '../../core/model/action.ts'
 import { findChannelIssues, findUnknownChannelIssues } from './agents-rules.ts'
 import { readEndpoints } from './channels.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
-import type { Mapping } from './mapping.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from '../../core/model/issue.ts'
+import type { Mapping } from '../../core/model/mapping.ts'
 import { isForwarded } from './plan-settings.ts'
 
 /** `at`: the path of the mapping. */

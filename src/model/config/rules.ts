@@ -4,15 +4,21 @@ import { findAgentIssues, findModelNameIssues, findAllowedModelIssues } from './
 import { findBudgetIssues, findMappingBudgetIssues } from './budget-rules.ts'
 import { readEndpoints } from './channels.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, findDuplicateIssues, toDottedPath, toIssue } from './issue.ts'
-import { findFlowIssues, findLimitIssues } from './flow.ts'
-import type { Mapping } from './mapping.ts'
-import { findConditionIssues, normalizeHookName, findKeyUseIssues } from './mapping-rules.ts'
+import {
+  type ConfigIssue,
+  type ConfigPath,
+  findDuplicateIssues,
+  toDottedPath,
+  toIssue,
+} from '../../core/model/issue.ts'
+import { findFlowIssues, findLimitIssues } from '../../core/model/flow.ts'
+import type { Mapping } from '../../core/model/mapping.ts'
+import { findConditionIssues, normalizeHookName, findKeyUseIssues } from '../../core/model/mapping-rules.ts'
 import { findResultIssues } from './result-rules.ts'
 import { isAgentAllowed, isBeginningAllowed, isPlainSessionKey, isSessionKeyAllowed } from './permission.ts'
 import { decodeSecret, explainShortSecret } from './secret-length.ts'
 import { findAdminRight } from './tokens.ts'
-import type { SecretEncoding } from './verify.ts'
+import type { SecretEncoding } from '../../core/model/verify.ts'
 import { findModelFault, findDefaultAgentId, listHookTokens, isModelAllowed } from './plan-settings.ts'
 
 const builtInHooks = ['wake', 'agent']

@@ -1,6 +1,6 @@
 // The minimum length of a secret. It is checked when a configuration is loaded, and not by the verifiers, because the published examples of
 // senders are shorter.
-import type { SecretEncoding } from './verify.ts'
+import type { SecretEncoding } from '../../core/model/verify.ts'
 
 /** 128 bits, which cannot be guessed. */
 const minSecretBytes = 16

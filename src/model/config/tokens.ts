@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { plainName } from '../../base/names.ts'
 import { type AdminRight, adminRights, Rights } from '../api/rights.ts'
-import { nonBlank } from '../values.ts'
+import { nonBlank } from '../../core/model/values.ts'
 
 const sendPrefix = 'send:'
 

@@ -5,10 +5,10 @@ import { findChannelIssues, findModelNameIssues } from './agents-rules.ts'
 import { findBudgetWarnings } from './budget-rules.ts'
 import { findChannelSection, listKnownChannels } from './channels.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from '../../core/model/issue.ts'
 import { findMappingAgentId } from './rules.ts'
-import type { Mapping } from './mapping.ts'
-import { normalizeHookName } from './mapping-rules.ts'
+import type { Mapping } from '../../core/model/mapping.ts'
+import { normalizeHookName } from '../../core/model/mapping-rules.ts'
 import { isForwarded, findModelFault } from './plan-settings.ts'
 
 /** An unknown name is a warning, not an error: a request or a transform may still choose another one. */

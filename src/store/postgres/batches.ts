@@ -1,5 +1,5 @@
 // Up to two batches are in flight, each on one connection. Appends that arrive meanwhile form the next batch. There is no timer.
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { Appended, NewDelivery } from '../records.ts'
 import { RefusedStatement } from './errors.ts'

@@ -1,7 +1,7 @@
 // Calls to the database. Each call is answered within its time limit or refused. The operator gets the reason, and the sender does not.
 import { describeDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../base/log.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
 import {
   isConflict,

@@ -1,6 +1,6 @@
 // A Postgres database as the source and as the target of a copy: one transaction, under a lock that keeps gateways from writing.
 import { describeDatabase } from '../../base/postgres-url.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { type ColumnType, type CopiedTable, copiedTables, type CopySource, type CopyTarget } from '../copy.ts'
 import type { Row } from '../rows.ts'
 import { createDatabaseConnections } from './connection.ts'

@@ -1,6 +1,6 @@
 // The meaning of errors of Postgres and of the connection: for this program, for the operator, and for the log, which gets no values of
 // rows.
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 
 /** A server that became read-only, in a failover for example. */
 export const readOnlyCode = '25006'

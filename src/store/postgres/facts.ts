@@ -1,7 +1,7 @@
 // Facts about a database that an operator should know before they cause trouble, for `hookloom doctor`. Read-only, even where no gateway
 // has run yet.
 import { describeDatabase } from '../../base/postgres-url.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { createDatabaseConnections } from './connection.ts'
 import { checkVersion } from './migrations.ts'
 import type { Query } from './pool.ts'

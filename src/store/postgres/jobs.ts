@@ -1,7 +1,7 @@
 // Claims and tasks. The clock is the database's. A claim leaves out the jobs that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLostReason, rowDamagedReason, runTaskKinds, toRunTaskName } from '../rules.ts'
-import type { SharedLimits } from '../../model/config/flow.ts'
+import type { SharedLimits } from '../../core/model/flow.ts'
 import { claimFlows, hintColumns, reopenKeys } from '../flow.ts'
 import { endHolds } from '../holds.ts'
 import { selectRunning } from '../flow-blockers.ts'

@@ -1,5 +1,5 @@
 // The schema. Migrations only go forward, in one transaction under a lock: gateways that start at the same time migrate once.
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Row } from '../rows.ts'
 import { deletionSchema } from './deliveries.ts'
 import { flowSchema } from './flow.ts'

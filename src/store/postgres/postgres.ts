@@ -2,7 +2,7 @@
 import { createSerialQueue } from '../../base/serial.ts'
 import { type Log, silentLog } from '../../base/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
 import type { JobReport, NewDelivery, Settlement, StoreHealth } from '../records.ts'

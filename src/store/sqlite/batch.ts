@@ -2,7 +2,7 @@
 // invalid, only that operation fails.
 import { completeCatalog, extendCatalog, shortenCatalog } from './catalog.ts'
 import { append, appendAll, drop, settle } from './deliveries.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { type Database, classifyError } from './driver.ts'
 import { endJob } from './endings.ts'
 import { dialect, runScript } from './flow.ts'

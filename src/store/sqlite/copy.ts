@@ -1,7 +1,7 @@
 // A SQLite file as the source and as the target of a copy.
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { CopiedTable, CopySource, CopyTarget } from '../copy.ts'
 import { completeCatalog, firstSeq } from './catalog.ts'
 import { type Database, openDatabase, type SqlValue, classifyError } from './driver.ts'

@@ -1,7 +1,7 @@
 // One process owns a store. The owner holds an exclusive SQLite lock on a file next to the database, which the operating
 // system releases if the process dies.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { openDatabase } from './driver.ts'
 import { ensurePrivate, readInode, toLockFile, describeFile } from './files.ts'
 

@@ -1,6 +1,6 @@
 // The schema. Migrations only go forward: `user_version` is the number of migrations applied to a file, and a file with more
 // migrations than this code has is refused.
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Database } from './driver.ts'
 import { flowSchema } from './flow.ts'
 import { auditSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'

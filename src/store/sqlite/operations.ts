@@ -1,10 +1,10 @@
 // The operations that the main thread sends to the writer. Most records in them are JSON text, so that a batch is cheap to clone.
-import type { ProblemCode } from '../../model/problem.ts'
+import type { ProblemCode } from '../../core/model/problem.ts'
 import type { QuarantineBounds } from '../quarantine.ts'
 import type { Reservation, ReserveResult, SettledTurn } from '../budgets.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
-import type { SharedLimits } from '../../model/config/flow.ts'
+import type { SharedLimits } from '../../core/model/flow.ts'
 import type { Ending } from '../../model/job.ts'
 import type { PlainWrite } from '../plain.ts'
 import type { Appended, DedupeKey, EndedRun, FlowCancel, StoreHealth } from '../records.ts'

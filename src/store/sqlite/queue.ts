@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../base/log.ts'
-import { Problem, type ProblemCode } from '../../model/problem.ts'
+import { Problem, type ProblemCode } from '../../core/model/problem.ts'
 import type { Capacity } from '../room.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { StoreHealth } from '../records.ts'

@@ -27,7 +27,7 @@ import {
   toWaitingEvents,
 } from '../rows.ts'
 import { toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
-import { deliveryStates } from '../../model/delivery.ts'
+import { deliveryStates } from '../../core/model/delivery.ts'
 import { earlyEnds, type Job } from '../../model/job.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'

@@ -1,7 +1,7 @@
 // The list of deliveries: newest rows, by filters. A filter by state, hook or source reads the catalog and the rows behind it.
 // A text or a time is searched in the rows themselves, so its caller visits the store in steps.
 import { searchedBytes, toStep, type DeliveriesQuery } from '../queries.ts'
-import { deliveryStates } from '../../model/delivery.ts'
+import { deliveryStates } from '../../core/model/delivery.ts'
 import type { StoreReader } from '../store.ts'
 import { findWake, whereBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'

@@ -2,7 +2,7 @@
 // the disk is fast.
 import { type Log, silentLog } from '../../base/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import { createSingleOwnerCalls } from './one-owner.ts'
 import { createCapacity, type Capacity } from '../room.ts'
 import type { StoreHealth } from '../records.ts'

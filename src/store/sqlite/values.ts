@@ -1,6 +1,6 @@
 // Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
 import { toAnswerText } from '../answer-text.ts'
-import type { Problem } from '../../model/problem.ts'
+import type { Problem } from '../../core/model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { SqlValue } from './driver.ts'
 import {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { isSameJson, type SentValue, tryParseJson } from '../../../src/base/json.ts'
 import { stringify, toHeldValue, tryParseSentJson } from '../../../src/base/sent-json.ts'
 import { compareNumbers, isNumber, marking, SentNumber, toSentNumber } from '../../../src/base/sent-number.ts'
-import { parseBody, parseBodyForCode } from '../../../src/model/body.ts'
+import { parseBody, parseBodyForCode } from '../../../src/core/model/body.ts'
 
 const parse = (text: string): SentValue => parseBody(text, 'json')
 const first = (text: string) => {

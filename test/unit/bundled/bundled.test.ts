@@ -4,10 +4,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { AgentAction, WakeAction } from '../../../src/model/action.ts'
+import { AgentAction, WakeAction } from '../../../src/core/model/action.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { AgentResult, WakeResult } from '../../../src/model/transform.ts'
-import type { Decision } from '../../../src/pipeline/decision.ts'
+import { AgentResult, WakeResult } from '../../../src/core/model/transform.ts'
+import type { Decision } from '../../../src/core/mapping/decision.ts'
 import { loading, modules, readme, root, run, toActions, toDocumentedMatch, toText } from './stage.ts'
 
 const Headers = z.record(z.string(), z.string())

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { presets } from '../../../presets/index.ts'
 import { buildSample } from '../../../src/cli/requests/sample.ts'
-import { ConfigSchema } from '../../../src/config/keys.ts'
+import { ConfigSchema } from '../../../src/gateway/config/keys.ts'
 import type { Preset } from '../../../src/model/preset.ts'
-import { builtInSenders } from '../../../src/built-in.ts'
+import { builtInSenders } from '../../../src/gateway/built-in.ts'
 
 /** The sample of a GitHub preset whose fixture is a recorded request, with its old signature. */
 function buildRecorded(headers: readonly string[]) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { renderConfigSchema } from '../../../src/config/schema.ts'
-import { parseConfig } from '../../../src/config/config.ts'
+import { renderConfigSchema } from '../../../src/gateway/config/schema.ts'
+import { parseConfig } from '../../../src/gateway/config/config.ts'
 import { classifySecretName, listConfigSecrets } from '../../../src/model/config/secrets.ts'
 
 function findSecrets(config: object, env: Record<string, string> = {}): string[] {

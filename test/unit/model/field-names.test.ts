@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { describeFirstIssue, hideFieldNames } from '../../../src/model/config/issue.ts'
+import { describeFirstIssue, hideFieldNames } from '../../../src/core/model/issue.ts'
 
 const lead = 'The payload does not fit: '
 

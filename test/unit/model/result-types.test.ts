@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { TransformResult } from '../../../src/model/transform.ts'
+import type { TransformResult } from '../../../src/core/model/transform.ts'
 
 test('a result with a field of another type is no valid result of another kind', () => {
   const dedupe = { key: 'k', for: '1h' }

@@ -5,7 +5,7 @@ import { tryParseJson } from '../../../base/json.ts'
 import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../../../base/http.ts'
 import type { SendResult } from '../../../model/channel.ts'
 export { readRateLimitMs } from '../../../base/http.ts'
-export { hopsHeader } from '../../../model/hops.ts'
+export { hopsHeader } from '../../../core/model/hops.ts'
 import { cut, toPrintableLine, toWellFormed } from '../../../base/text.ts'
 
 /** The dependencies of a channel. */

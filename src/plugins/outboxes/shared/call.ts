@@ -5,7 +5,7 @@ import { readLimitedBody, readRateLimitMs } from '../../../base/http.ts'
 import { tryParseJson } from '../../../base/json.ts'
 import { toBackoffMs } from '../../../base/retry.ts'
 import { type ApiAnswer, type ApiCall, ApiDenial, type ApiAccess, type ApiRequest } from '../../../model/outbox.ts'
-import { Problem } from '../../../model/problem.ts'
+import { Problem } from '../../../core/model/problem.ts'
 
 export type ApiTools = {
   readonly clock: () => number

@@ -1,12 +1,12 @@
 // What outboxes share with the rest of the package, and the keys of their sections.
 import { z } from 'zod'
-import { apiUrl, nonBlank } from '../../../model/values.ts'
+import { apiUrl, nonBlank } from '../../../core/model/values.ts'
 
 export { signGitHubAppToken } from '../../../base/github-app.ts'
 export { tryParseJson } from '../../../base/json.ts'
 export { ApiDenial, isSuccess, tenMinutes, toSentHeaders } from '../../../model/outbox.ts'
-export { Problem } from '../../../model/problem.ts'
-export { apiUrl, httpUrl, nonBlank, pathPart, senderId } from '../../../model/values.ts'
+export { Problem } from '../../../core/model/problem.ts'
+export { apiUrl, httpUrl, nonBlank, pathPart, senderId } from '../../../core/model/values.ts'
 export { parseApiAnswer } from './call.ts'
 
 /** The id or the path of a project or a group. */

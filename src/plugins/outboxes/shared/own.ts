@@ -2,7 +2,7 @@
 // other senders do not wait for it.
 import { z } from 'zod'
 import { type Outbox, type OutboxDefinition, type OutboxHost, type OutboxPage } from '../../../model/outbox.ts'
-import { Problem } from '../../../model/problem.ts'
+import { Problem } from '../../../core/model/problem.ts'
 
 const maxIdleMs = 60_000
 

@@ -4,9 +4,9 @@ export { readLimitedBody, readRetryAfterMs, toRetryWait } from '../../../base/ht
 export { isJsonObject, type JsonObject, tryParseJson } from '../../../base/json.ts'
 export { cut, toPrintableLine } from '../../../base/text.ts'
 export { toLine } from '../../../boundary/boundary.ts'
-export type { AgentAction, ChannelName, Thinking } from '../../../model/action.ts'
+export type { AgentAction, ChannelName, Thinking } from '../../../core/model/action.ts'
 export { firstByteDefaults, type ProviderConfig } from '../../../model/config/agents.ts'
-export { hopsHeader } from '../../../model/hops.ts'
+export { hopsHeader } from '../../../core/model/hops.ts'
 export type { Usage, VerdictForm } from '../../../model/job.ts'
 export {
   permanentFailure,
@@ -15,4 +15,4 @@ export {
   type RunResult,
   unavailableFailure,
 } from '../../../model/runner.ts'
-export { httpUrl, nonBlank } from '../../../model/values.ts'
+export { httpUrl, nonBlank } from '../../../core/model/values.ts'

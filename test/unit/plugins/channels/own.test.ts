@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createOwnChannel } from '../../../../src/plugins/channels/shared/own.ts'
 import type { SimpleChannelDefinition, Outgoing } from '../../../../src/model/channel.ts'
-import { toProblemRecord, Problem } from '../../../../src/model/problem.ts'
+import { toProblemRecord, Problem } from '../../../../src/core/model/problem.ts'
 
 const message: Outgoing = {
   to: 'harbour',

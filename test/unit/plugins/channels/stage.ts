@@ -1,6 +1,6 @@
 // A message for a channel, and a provider with one answer.
 import type { z } from 'zod'
-import { builtInChannels } from '../../../../src/config/keys.ts'
+import { builtInChannels } from '../../../../src/gateway/config/keys.ts'
 import type { FullChannelDefinition } from '../../../../src/define.ts'
 import type { Channel, ChannelHost, ChannelKeys, Outgoing } from '../../../../src/model/channel.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { thinkingRows, toThinkingOptions } from '../../../../src/plugins/runners/shared/ai/thinking.ts'
-import { thinkingLevels } from '../../../../src/model/action.ts'
+import { thinkingLevels } from '../../../../src/core/model/action.ts'
 
 const kinds = ['openai', 'anthropic', 'google', 'openai-compatible'] as const
 type Kind = (typeof kinds)[number]

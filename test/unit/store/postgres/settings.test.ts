@@ -1,7 +1,7 @@
 // Settings that an operator changes in a database, the rows that a deletion deletes, and calls that two gateways make at the same moment.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Flow, toFlowSettings } from '../../../../src/model/config/flow.ts'
+import { Flow, toFlowSettings } from '../../../../src/core/model/flow.ts'
 import { createBatches } from '../../../../src/store/postgres/batches.ts'
 import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
 import { sweepStep } from '../../../../src/store/postgres/deliveries.ts'

@@ -1,6 +1,6 @@
 // The provider options of a thinking level for each model, as data: the first row whose pattern matches applies. The table of the README is
 // generated from these rows.
-import type { Thinking } from '../../../../model/action.ts'
+import type { Thinking } from '../../../../core/model/action.ts'
 import type { ProviderConfig } from '../../../../model/config/agents.ts'
 import type { JsonObject } from '../../../../base/json.ts'
 

@@ -1,6 +1,6 @@
 // The keys of a runner of the kind `command`.
 import { z } from 'zod'
-import { filePath, nonBlank } from '../../../../model/values.ts'
+import { filePath, nonBlank } from '../../../../core/model/values.ts'
 
 export const CommandOptions = z.strictObject({
   profile: z

@@ -1,8 +1,8 @@
 // Reads the output of a command by paths. It is outside text, so nothing in it is trusted, not even the session id.
 import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../../../../base/json.ts'
 import type { Usage } from '../../../../model/job.ts'
-import { Problem } from '../../../../model/problem.ts'
-import { type Path, parsePath, readPath } from '../../../../model/path.ts'
+import { Problem } from '../../../../core/model/problem.ts'
+import { type Path, parsePath, readPath } from '../../../../core/model/path.ts'
 import type { Field, Profile, UsageFields } from './profiles.ts'
 import { z } from 'zod'
 

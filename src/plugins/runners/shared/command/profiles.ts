@@ -1,5 +1,5 @@
 // The known command-line agents, as data. Both may only read, because outsiders wrote their input.
-import type { Thinking } from '../../../../model/action.ts'
+import type { Thinking } from '../../../../core/model/action.ts'
 import type { CommandOptions } from './options.ts'
 
 /** A place in the output of a command: a path, in the last event that has this path and matches all of `where`. */

@@ -1,7 +1,7 @@
 // The settings of a command runner (its configuration and the defaults of its profile), and the arguments of one run.
-import type { Thinking } from '../../../../model/action.ts'
+import type { Thinking } from '../../../../core/model/action.ts'
 import type { CommandOptions } from './options.ts'
-import { Problem } from '../../../../model/problem.ts'
+import { Problem } from '../../../../core/model/problem.ts'
 import { createPrintedReader, type PrintedReader } from './printed.ts'
 import { profiles } from './profiles.ts'
 

@@ -1,0 +1,128 @@
+// GET /api/deliveries: the newest deliveries that match some filters. A search visits the store in short steps, so that it delays no
+// other request, and ends after a while: its answer says how far back it looked.
+import type { DeliveriesQuery } from '../../../store/queries.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { toIsoTime } from '../../deliveries/records.ts'
+import { Problem } from '../../../core/model/problem.ts'
+import type { DeliveryRecord } from '../../../store/records.ts'
+import type { Store } from '../../../store/store.ts'
+import type { CallRequest } from './handlers.ts'
+import { readLimit, readMoment, readParameter, readStateParameter } from './query.ts'
+import { readRows, type RowParts } from './rows.ts'
+import type { DeliveryPage } from '../../../model/api/answers.ts'
+
+/** The number of rows that a step reads from the catalog, or by time. Such a step takes some milliseconds. */
+const catalogRows = 25_000
+const timedRows = 10_000
+/** The number of rows that a step reads with their texts. It is adapted to the duration of the previous step. */
+const textRows = { first: 20, min: 5, max: 800 }
+const shortStepMs = 4
+const longStepMs = 12
+/** A search ends after this time, and the client asks for the rest. */
+const maxSearchMs = 60
+/** A search with `since` goes back this much further, because the clock may have been set back between two deliveries. */
+const clockMs = 3_600_000
+
+type ListParts = RowParts & { readonly store: Store }
+
+export async function listDeliveries(
+  parts: ListParts,
+  { query: given }: Pick<CallRequest<'GET /api/deliveries'>, 'query'>,
+): Promise<DeliveryPage> {
+  const { store } = parts
+  const limit = readLimit(given)
+  const state = readStateParameter(given)
+  const before = readParameter(given, 'before')
+  const filters = {
+    hook: readParameter(given, 'hook'),
+    source: readParameter(given, 'source'),
+    text: readParameter(given, 'q'),
+    since: readMoment(given, 'since'),
+    until: readMoment(given, 'until'),
+  }
+  if (before !== undefined && (await store.delivery(before)) === undefined) {
+    throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')
+  }
+  if (state === 'dead') return listDead(parts, { limit, before, ...filters })
+  const query = { limit, state, before, ...filters }
+  const isSearch = Object.values(filters).some((filter) => filter !== undefined)
+  return isSearch ? search(parts, query) : buildPage(await store.deliveries(query), parts, limit)
+}
+
+/** The newest deliveries that match, as far back as the time allows. */
+async function search(parts: ListParts, query: DeliveriesQuery): Promise<DeliveryPage> {
+  const { store } = parts
+  const { limit, text, since, until } = query
+  const startedAt = performance.now()
+  const found: DeliveryRecord[] = []
+  const rowsWithoutText = since === undefined && until === undefined ? catalogRows : timedRows
+  for (
+    let { before, rows } = { before: query.before, rows: text === undefined ? rowsWithoutText : textRows.first };
+    ;
+  ) {
+    const stepAt = performance.now()
+    const step = await store.stepBack({ before, rows })
+    found.unshift(...(await store.deliveries({ ...query, limit: limit - found.length, before, from: step?.id })))
+    if (found.length >= limit) return buildPage(found, parts, limit)
+    if (step === undefined || (since !== undefined && step.receivedAt < since - clockMs))
+      return buildPage(found, parts, limit)
+    const now = performance.now()
+    if (now - startedAt > maxSearchMs) {
+      return { deliveries: await readRows(found, parts), next: step.id, searchedTo: toIsoTime(step.receivedAt) }
+    }
+    const tookMs = now - stepAt
+    if (text !== undefined && tookMs < shortStepMs) rows = Math.min(2 * rows, textRows.max)
+    if (text !== undefined && tookMs > longStepMs) rows = Math.max(Math.floor(rows / 2), textRows.min)
+    before = step.id
+    await nextTurn()
+  }
+}
+
+/** The maximum number of dead jobs that one request reads. */
+const maxDead = 2_000
+
+/** Dead jobs have a separate index, so the filters are applied to the jobs that it finds. */
+async function listDead(parts: ListParts, { limit, before, ...filters }: DeliveriesQuery): Promise<DeliveryPage> {
+  const { store } = parts
+  const found = new Map<string, DeliveryRecord>()
+  const oldest = before === undefined ? undefined : (await store.delivery(before))?.jobs[0]?.id
+  const jobs = await store.deadJobs({ limit: maxDead, before: oldest })
+  for (const { deliveryId } of jobs.toReversed()) {
+    if (found.size === limit) break
+    if (deliveryId === undefined || found.has(deliveryId)) continue
+    const record = await store.delivery(deliveryId)
+    if (record !== undefined && matches(record, filters)) found.set(deliveryId, record)
+  }
+  const page = await buildPage([...found.values()].toReversed(), parts, limit)
+  const oldestRead = jobs.find(({ deliveryId }) => deliveryId !== undefined)
+  if (page.next !== null || jobs.length < maxDead || oldestRead?.deliveryId === undefined) return page
+  // older dead jobs were not read
+  return { ...page, next: oldestRead.deliveryId, searchedTo: toIsoTime(oldestRead.createdAt) }
+}
+
+/** The payload is not searched. */
+function matches(
+  record: DeliveryRecord,
+  { hook, source, text, since, until }: Omit<DeliveriesQuery, 'limit'>,
+): boolean {
+  const { deliveryId, receivedAt, event, mappingId, jobs } = record
+  const word = text?.trim().toLowerCase() ?? ''
+  const texts = jobs.flatMap(({ planned, lastError }) => [
+    lastError,
+    planned.sessionKey,
+    planned.kind === 'agent' || planned.kind === 'deliver' ? planned.action.message : undefined,
+  ])
+  return (
+    (hook ?? record.hook) === record.hook &&
+    (source === undefined || source === record.source) &&
+    receivedAt >= (since ?? 0) &&
+    receivedAt < (until ?? Number.POSITIVE_INFINITY) &&
+    (deliveryId.startsWith(word) ||
+      [record.hook, record.source, event, mappingId, ...texts].join('\n').toLowerCase().includes(word))
+  )
+}
+
+async function buildPage(records: readonly DeliveryRecord[], parts: RowParts, limit: number): Promise<DeliveryPage> {
+  const next = records.length < limit ? undefined : records[0]?.deliveryId
+  return { deliveries: await readRows(records, parts), next: next ?? null, searchedTo: null }
+}

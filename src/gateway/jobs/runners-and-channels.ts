@@ -1,0 +1,103 @@
+// Builds the configured runners and channels of a configuration once, and a built-in runner when a turn first needs it.
+import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../../model/channel.ts'
+import { isOwnChannel } from '../../core/model/action.ts'
+import { type ChannelsConfig, readChannelKeys } from '../../model/config/channels.ts'
+import type { Config } from '../../model/config/config.ts'
+import { noOwnParts, type OwnParts } from '../../model/plugin.ts'
+import type { OwnRunner, Runner, RunnerHost } from '../../model/runner.ts'
+import { channels as builtInChannels } from '../../plugins/channels/index.ts'
+import { createOwnChannel } from '../../plugins/channels/shared/own.ts'
+import { runners as builtInRunners } from '../../plugins/runners/index.ts'
+import { createOwnRunner } from '../../plugins/runners/shared/own.ts'
+import { fetchWithoutTimeout } from '../../plugins/runners/shared/ai/fetch.ts'
+
+export type RunnersAndChannels = {
+  /** The runner of this name; undefined if there is none. */
+  runner(name: string): Runner | undefined
+  /** The configured channels, by name. */
+  readonly channels: ReadonlyMap<string, Channel>
+}
+
+export type RunnerAndChannelParts = {
+  /** Writes the replies of the channel `console`. */
+  readonly write: WriteReply
+  /** The environment variables that commands may get. */
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Returns the same object for the same configuration and channels in code. */
+export function createRunnersAndChannels(
+  tools: RunnerAndChannelParts,
+): (config: Config, own?: OwnParts) => RunnersAndChannels {
+  const cache = new WeakMap<Config, RunnersAndChannels & { readonly own: OwnParts }>()
+  return (config, own = noOwnParts) => {
+    const known = cache.get(config)
+    if (known?.own === own) return known
+    const runnersAndChannels = { ...buildRunnersAndChannels(config, own, tools), own }
+    cache.set(config, runnersAndChannels)
+    return runnersAndChannels
+  }
+}
+
+function buildRunnersAndChannels(config: Config, own: OwnParts, tools: RunnerAndChannelParts): RunnersAndChannels {
+  // each section is built at once, so that a load reports its faults; the built-in runners need no section
+  const runners = new Map<string, Runner | undefined>(
+    Object.keys(config.runners).map((name) => [name, buildRunner(name, config, own.runners, tools)]),
+  )
+  return {
+    runner(name) {
+      if (!runners.has(name)) runners.set(name, buildRunner(name, config, own.runners, tools))
+      return runners.get(name)
+    },
+    channels: buildChannels(config.channels, own.channels, tools),
+  }
+}
+
+/** A section of `runners` replaces the runner of its name that needs none. */
+function buildRunner(
+  id: string,
+  { models, runners }: Config,
+  own: readonly OwnRunner[],
+  { env }: RunnerAndChannelParts,
+): Runner | undefined {
+  const host: RunnerHost = { id, models, env, fetch: fetchWithoutTimeout, clock: Date.now }
+  const ofPlugin = own.find(({ name }) => name === id)
+  if (ofPlugin !== undefined) return createOwnRunner(ofPlugin, host)
+  const section = Object.hasOwn(runners, id) ? runners[id] : undefined
+  if (section !== undefined) {
+    const { kind, ...options } = section
+    const found = builtInRunners.find(({ name }) => name === kind)
+    return found && { ...found.create(options, host), id }
+  }
+  const found = builtInRunners.find(({ ready = {} }) => Object.hasOwn(ready, id))
+  return found && { ...found.create(found.options?.parse(found.ready?.[id]), host), id }
+}
+
+/** A built-in channel is there if it has a section, or needs none. */
+function buildChannels(
+  config: ChannelsConfig,
+  own: readonly OwnChannel[],
+  { write }: RunnerAndChannelParts,
+): ReadonlyMap<string, Channel> {
+  const host: ChannelHost = { fetch: globalThis.fetch, clock: Date.now, write }
+  const configured = builtInChannels.flatMap((definition): Channel[] => {
+    const { name, options } = definition
+    const section = config[name]
+    if (options !== undefined && section === undefined) return []
+    const keys = readChannelKeys(config, name)
+    // as: the schema of the configuration has checked the section
+    const parts = definition.create(section as ChannelKeys, host)
+    return [{ ...parts, id: name, to: keys.to, repeatsUnknown: keys.onUnknown === 'repeat' }]
+  })
+  const channels = [
+    ...configured,
+    ...own.map((channel) => createOwnChannel(channel, readOwnKeys(config, channel.id), host)),
+  ]
+  return new Map(channels.map((channel) => [channel.id, channel]))
+}
+
+/** `timeoutMs` is a key of the gateway only in the section of a plugin: in `channels.own`, it may be an option of the code. */
+function readOwnKeys(config: ChannelsConfig, id: string): Partial<ChannelKeys> {
+  const { timeoutMs, ...keys } = readChannelKeys(config, id)
+  return isOwnChannel(id) ? keys : { ...keys, timeoutMs }
+}

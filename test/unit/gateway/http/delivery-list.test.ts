@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { listDeliveries } from '../../../../src/gateway/http/api/delivery-list.ts'
+import type { Store } from '../../../../src/store/store.ts'
+import { toGeneration } from '../../core/mapping/decide.ts'
+
+function createStage(dead: number) {
+  const jobs = Array.from({ length: dead }, (_, index) => ({
+    id: `job-${index}`,
+    deliveryId: `d-${index}`,
+    createdAt: index,
+  }))
+  const planned = { kind: 'agent', sessionKey: 'a', action: { message: '' } }
+  const store = {
+    delivery: async (id: string) => ({
+      deliveryId: id,
+      hook: 'other',
+      jobs: [{ id: id.replace('d', 'job'), planned }],
+    }),
+    deadJobs: async ({ limit, before }: { limit: number; before?: string | undefined }) => {
+      const end = before === undefined ? dead : jobs.findIndex(({ id }) => id === before)
+      return jobs.slice(Math.max(0, end - limit), end)
+    },
+  }
+  // as: a list of dead deliveries uses only these calls
+  const parts = { store: store as unknown as Store, generation: () => toGeneration([]), clock: () => 0 }
+  const list = (query: object) => listDeliveries(parts, { query: { state: 'dead', ...query } })
+  return { list }
+}
+
+test('a search of dead runs that stops before the oldest one says where it continues', async () => {
+  const { list } = createStage(2_001)
+  const first = await list({ hook: 'deploys' })
+  expect(first).toEqual({ deliveries: [], next: 'd-1', searchedTo: '1970-01-01T00:00:00.001Z' })
+  expect(await list({ hook: 'deploys', before: first.next })).toEqual({ deliveries: [], next: null, searchedTo: null })
+})
+
+test('a search that has read all dead runs has no next page', async () => {
+  expect(await createStage(1_999).list({ hook: 'deploys' })).toEqual({ deliveries: [], next: null, searchedTo: null })
+})

@@ -1,0 +1,27 @@
+// The saves that are remembered for hookloom bisect.
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ConfigSchema } from '../../../../src/gateway/config/keys.ts'
+import { silentLog } from '../../../../src/base/log.ts'
+import { createGeneration } from '../../../../src/gateway/generation/generation.ts'
+import { createSaveMemory, readSaves } from '../../../../src/gateway/reload/saves.ts'
+import { makeFolder } from '../../../e2e/gateway.ts'
+import { builtInSenders } from '../../../../src/gateway/built-in.ts'
+
+test('a remembered save has no secret of a newer configuration that is on disk when the files of the save are read', async () => {
+  const dir = makeFolder()
+  const config = ConfigSchema.parse({ hooks: { enabled: true, token: 'hook-secret-of-the-older-save' } })
+  const generation = createGeneration({ senders: builtInSenders, config, mappings: [], transforms: new Map() })
+  const newer = { hooks: { enabled: true, token: 'hook-secret-of-the-newer-save' }, gateway: { token: '${A_TOKEN}' } }
+  writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(newer))
+  // as: only this field of the status is read
+  const status = () => ({ degraded: false }) as ReturnType<Parameters<typeof createSaveMemory>[0]['status']>
+  const saves = createSaveMemory({ current: () => generation, status }, { dir, clock: () => 1, log: silentLog })
+  saves.remember()
+  await saves.stop()
+  const [save] = await readSaves(dir)
+  expect(save?.files['hookloom.jsonc']).toContain('"token":"${REMOVED_SECRET_')
+  expect(save?.files['hookloom.jsonc']).toContain('${A_TOKEN}')
+  expect(save?.files['hookloom.jsonc']).not.toContain('newer')
+})
