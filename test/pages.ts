@@ -1,4 +1,4 @@
-// The pages of the package: the README, and the README of each folder that has one.
+// The pages: the README, the one for contributors, and the README of each folder that has one.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -7,6 +7,7 @@ export const root = resolve(import.meta.dirname, '..')
 /** Every page, by its path from the root. */
 export const pages: readonly string[] = [
   'README.md',
+  '.github/CONTRIBUTING.md',
   ...['src', 'transforms', 'presets'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => /(^|[/\\])README\.md$/.test(name))

@@ -1,6 +1,9 @@
 // The generated tables of the pages, built from the code that they describe.
+import type { Argument } from 'commander'
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
+import { addCommands } from '../src/cli/main.ts'
+import { CliCommand } from '../src/cli/terminal/usage.ts'
 import { steps } from '../src/gateway/jobs/steps.ts'
 import { ConfigSchema, RecoverSchema } from '../src/gateway/config/keys.ts'
 import { Mapping } from '../src/core/model/mapping.ts'
@@ -22,6 +25,7 @@ type Schema = {
 
 /** The page of each generated table. */
 export const tablePages: Readonly<Record<string, string>> = {
+  commands: 'src/cli/README.md',
   'config keys': 'src/gateway/config/README.md',
   'mapping keys': 'src/core/mapping/README.md',
   'verify keys': 'src/gateway/proofs/verifiers/README.md',
@@ -35,6 +39,7 @@ export const tablePages: Readonly<Record<string, string>> = {
 /** Every generated table, by the name of its markers. */
 export function toReadmeTables(): Record<string, string> {
   return {
+    commands: toCommandTable(),
     'config keys': toKeyTable(toSchema(ConfigSchema), (path) => path !== '$schema'),
     'mapping keys': toKeyTable(toSchema(Mapping), () => true),
     'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
@@ -103,6 +108,25 @@ function toProblemTable(): string {
     title,
   ])
   return toTable(['code', 'status', 'kind (exit code)', 'when'], rows)
+}
+
+/** Each command as its help describes it. */
+function toCommandTable(): string {
+  const program = new CliCommand('hookloom', async () => {})
+  addCommands(program, { writeOut: () => {} })
+  const list = (command: CliCommand, name: string): string[][] => [
+    ...(command.commands.length > 0 && command.registeredArguments.length === 0
+      ? []
+      : [[`\`${[name, ...command.registeredArguments.map(showArgument)].join(' ')}\``, command.description()]]),
+    ...command.commands.flatMap((inner) => list(inner as CliCommand, `${name} ${inner.name()}`)),
+  ]
+  const rows = program.commands.flatMap((command) => list(command as CliCommand, `hookloom ${command.name()}`))
+  return toTable(['command', 'what it does'], rows)
+}
+
+function showArgument(argument: Argument): string {
+  const shown = `${argument.name()}${argument.variadic ? '...' : ''}`
+  return argument.required ? `<${shown}>` : `[${shown}]`
 }
 
 function toStepTable(): string {

@@ -45,7 +45,8 @@ export async function main(args: readonly string[], io: CommandIo): Promise<numb
   }
 }
 
-function addCommands(program: CliCommand, { writeOut }: CommandIo): void {
+/** Adds every command to the program. */
+export function addCommands(program: CliCommand, { writeOut }: Pick<CommandIo, 'writeOut'>): void {
   program
     .description('Hookloom receives webhooks and turns them into agent actions.')
     .version(readVersion(), '--version', 'print the version')

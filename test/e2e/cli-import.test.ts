@@ -389,7 +389,7 @@ describe('hookloom init --from hooks.json', () => {
   })
 
   test('the hook of the example in the page about imports becomes the mapping that the page shows', async () => {
-    const page = 'src/cli/README.md'
+    const page = 'src/cli/import/README.md'
     const { dir } = await runImport({ 'hooks.json': readBlock(page, 'json', '"trigger-rule"') })
     const { hooks } = parse(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8'))
     expect(hooks.mappings).toEqual([parse(readBlock(page, 'jsonc', 'DEPLOY_SECRET'))])

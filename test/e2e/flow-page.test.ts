@@ -1,4 +1,4 @@
-// The three examples of "Which turns run, and when", as the page prints them. The agent is a real process or the fake of a provider.
+// The three recipes about turns, as the page prints them. The agent is a real process or the fake of a provider.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
@@ -13,7 +13,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 import { findFixture, isAlive } from './runner-command-stage.ts'
 import { post } from './wire.ts'
 
-const page = 'src/core/mapping/README.md'
+const page = 'src/cli/recipes/README.md'
 const waits = { timeout: 60_000, interval: 20 }
 const readExample = (mark: string) => parse(readBlock(page, 'jsonc', mark)) as Record<string, object>
 

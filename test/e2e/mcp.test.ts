@@ -88,7 +88,7 @@ const reading = [
 const writing = ['capture', 'update', 'publish', 'retry', 'write', 'new', 'types']
 
 test('the configuration of the README starts an MCP server whose tools change nothing', async () => {
-  const { mcpServers } = JSON.parse(readBlock('README.md', 'json', 'mcpServers'))
+  const { mcpServers } = JSON.parse(readBlock('src/cli/scaffold/README.md', 'json', 'mcpServers'))
   const client = await connectMcp({
     dir: gateway.dir,
     server: { ...mcpServers.hookloom, env: { HOOKLOOM_HOME: gateway.dir } },

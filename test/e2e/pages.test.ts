@@ -25,14 +25,15 @@ const elsewhere: readonly RegExp[] = [
   ...(spawnSync('sqlite3', ['--version']).error === undefined ? [] : [/^sqlite3 /]),
 ]
 
-const isTyped = ({ language, text, section }: Block) =>
-  language === 'sh' && /^(curl|npx hookloom|hookloom|sqlite3) /m.test(text) && section !== 'Write your first transform'
+const isTyped = ({ language, text }: Block) => language === 'sh' && /^(curl|npx hookloom|hookloom|sqlite3) /m.test(text)
+
+/** Other tests follow these guides step by step, and the page for production needs root. */
+const guides = new Set(
+  ['transforms', 'src/cli/operations', 'src/cli/scaffold', 'src/gateway/replay'].map((folder) => `${folder}/README.md`),
+)
 
 const typed = pages
-  // other tests follow these two guides step by step, and the page for production needs root
-  .filter(
-    (page) => !['transforms/README.md', 'src/cli/operations/README.md', 'src/gateway/replay/README.md'].includes(page),
-  )
+  .filter((page) => !guides.has(page))
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
 
@@ -62,13 +63,11 @@ const stages: Readonly<
     hooks: () => ({ alerts: { channel: 'console' } }),
     sections: () => ({ budgets: parse(readBlock('src/gateway/jobs/README.md', 'jsonc', '"budgets"')).budgets }),
   },
-  'src/core/mapping/README.md': {
+  'src/cli/recipes/README.md': {
     hooks: () => ({
-      mappings: [
-        ...parse(readBlock('src/core/mapping/README.md', 'jsonc', '"id": "reviews"')).hooks.mappings,
-        ...parse(readBlock('README.md', 'jsonc', '"path": "deploy"')).hooks.mappings,
-      ],
+      mappings: parse(readBlock('src/cli/recipes/README.md', 'jsonc', '"id": "reviews"')).hooks.mappings,
     }),
+    sections: () => ({ budgets: parse(readBlock('src/cli/recipes/README.md', 'jsonc', '"budgets"')).budgets }),
   },
   'presets/gmail/README.md': { hooks: () => ({ presets: ['gmail'] }) },
   'src/gateway/proofs/verifiers/README.md': {

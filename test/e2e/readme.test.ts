@@ -1,4 +1,4 @@
-// The README as a new user follows it: its configuration, its curl lines, its answers, its transform.
+// The README and the recipe of a laptop as a new user follows them: configuration, curl lines, answers, transform.
 import { execFileSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,6 +14,7 @@ import { startFakeTelegram } from './fakes/telegram.ts'
 import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
 
 const readExample = (language: string, mark: string) => readBlock('README.md', language, mark)
+const readGuide = (language: string, mark: string) => readBlock('src/cli/scaffold/README.md', language, mark)
 
 /** Replaces ids, which differ in each run. */
 function toShape(json: string): unknown {
@@ -92,14 +93,9 @@ describe('first screen of the README', () => {
 
   test('behind a tunnel, a sender that signs the URL is proved, and an unknown client that guesses locks out nobody else', async () => {
     const secret = 'twilio-auth-token-0123456789'
-    const gateway = await startGateway({
-      config: {
-        ...parse(readExample('jsonc', 'trustedProxies')),
-        hooks: { mappings: [parse(readExample('jsonc', 'publicUrl'))] },
-      },
-      env: { TWILIO_AUTH_TOKEN: secret },
-    })
-    const { publicUrl } = parse(readExample('jsonc', 'publicUrl')).verify
+    const recipe = parse(readBlock('src/cli/recipes/README.md', 'jsonc', 'trustedProxies'))
+    const gateway = await startGateway({ config: recipe, env: { TWILIO_AUTH_TOKEN: secret } })
+    const { publicUrl } = recipe.hooks.mappings[0].verify
     const signature = createHmac('sha1', secret).update(`${publicUrl}/hooks/twilioBodyhiFrom+1555`).digest('base64')
     const send = async (from: string, headers: object) => {
       const body = new URLSearchParams({ From: '+1555', Body: 'hi' })
@@ -125,22 +121,20 @@ describe('first screen of the README', () => {
   })
 })
 
-describe('tour of the README', () => {
+describe('model and chat of the five minutes', () => {
   test(
-    'with the configuration and the curl line of the tour, the reply of the model arrives in the chat',
+    'with the configuration and the curl line of the page, the reply of the model arrives in the chat',
     { timeout: 120_000 },
     async () => {
       const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
       const model = await startFakeProvider({ ...chatCompletions, model: 'llama3.3' })
       model.answer = replyWith('Look at ', 'the billing tests first.')
       const telegram = await startFakeTelegram({ botToken, chats: [42] })
-      const shown = parse(
-        readExample('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl),
-      )
+      const shown = parse(readGuide('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl))
       shown.models.providers.local.apiKey = apiKey
       shown.channels.telegram.baseUrl = telegram.baseUrl
       const gateway = await startGateway({ config: shown, env: { TELEGRAM_BOT_TOKEN: botToken } })
-      const lines = readExample('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
+      const lines = readGuide('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
       const env = { ...toChildEnv(), HOOKLOOM_TOKEN: gateway.token }
       const answer: unknown = JSON.parse(execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' }))
       expect(answer).toMatchObject({ ok: true, runId: expect.any(String) })

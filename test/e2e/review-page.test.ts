@@ -1,4 +1,4 @@
-// "Review on the pull request", as the page prints it, with the fake of GitHub's API and a command as the agent.
+// The recipe "Answer at the pull request", as the page prints it, with the fake of GitHub's API and a command as the agent.
 import { createHmac } from 'node:crypto'
 import { parse } from 'jsonc-parser'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ const sha = '0123456789abcdef0123456789abcdef01234567'
 async function openExample(reply: string) {
   const fake = await startFakeGitHub({ issues: ['acme/app#7'], commits: [`acme/app@${sha}`] })
   // as: the example has this form
-  const example = parse(readBlock('src/plugins/channels/README.md', 'jsonc', '"id": "reviews"')) as {
+  const example = parse(readBlock('src/cli/recipes/README.md', 'jsonc', '"id": "verdicts"')) as {
     channels: { github: object }
     hooks: object
   }
@@ -44,7 +44,7 @@ async function push(url: string, action: string): Promise<number> {
     },
   })
   const signature = createHmac('sha256', secret).update(body).digest('hex')
-  const response = await fetch(`${url}/review`, {
+  const response = await fetch(`${url}/verdict`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',

@@ -177,7 +177,7 @@ describe('many senders on one path', () => {
 })
 
 describe('signed mappings in the pages', () => {
-  const mappings = ['README.md', 'src/gateway/proofs/verifiers/README.md']
+  const mappings = ['src/cli/scaffold/README.md', 'src/gateway/proofs/verifiers/README.md']
     .flatMap(readBlocks)
     .filter(({ language, text }) => language === 'jsonc' && /"scheme": "(github|generic-hmac)"/.test(text))
     .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret-of-the-page')))
