@@ -1,5 +1,6 @@
 // The generated tables of the pages, built from the code that they describe.
 import type { Argument } from 'commander'
+import { calls } from '../src/model/api/calls.ts'
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
 import { addCommands } from '../src/cli/main.ts'
@@ -25,6 +26,7 @@ type Schema = {
 
 /** The page of each generated table. */
 export const tablePages: Readonly<Record<string, string>> = {
+  calls: 'src/gateway/http/README.md',
   commands: 'src/cli/README.md',
   'config keys': 'src/gateway/config/README.md',
   'mapping keys': 'src/core/mapping/README.md',
@@ -39,6 +41,7 @@ export const tablePages: Readonly<Record<string, string>> = {
 /** Every generated table, by the name of its markers. */
 export function toReadmeTables(): Record<string, string> {
   return {
+    calls: toCallTable(),
     commands: toCommandTable(),
     'config keys': toKeyTable(toSchema(ConfigSchema), (path) => path !== '$schema'),
     'mapping keys': toKeyTable(toSchema(Mapping), () => true),
@@ -108,6 +111,16 @@ function toProblemTable(): string {
     title,
   ])
   return toTable(['code', 'status', 'kind (exit code)', 'when'], rows)
+}
+
+/** Each call of the admin API as it is declared. */
+function toCallTable(): string {
+  const rows = Object.entries(calls).map(([name, { right, summary, query }]) => [
+    `\`${name}\``,
+    right,
+    [summary, ...Object.entries(query).map(([key, meaning]) => `\`${key}\`: ${meaning}`)].join(' '),
+  ])
+  return toTable(['call', 'right', 'what it does, with its query parameters'], rows)
 }
 
 /** Each command as its help describes it. */

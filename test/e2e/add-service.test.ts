@@ -11,8 +11,7 @@ import {
   renderUnit,
   describeInstallation,
 } from '../../src/cli/scaffold/service.ts'
-import { renderConfigIgnore, renderConfigImage, renderKubernetes } from '../../src/cli/scaffold/kubernetes.ts'
-import { readBlock } from '../pages.ts'
+import { renderConfigIgnore, renderConfigImage } from '../../src/cli/scaffold/kubernetes.ts'
 import { runCommand } from './command.ts'
 import { mainFile, makeConfigDir, makeFolder, writeFiles } from './gateway.ts'
 
@@ -210,22 +209,6 @@ test('with an unset variable, the files have the default ports and the kind of s
   const objects = read(dir, 'kubernetes.yaml')
   expect(objects).toContain('containerPort: 8790')
   expect(objects).toContain('kind: Deployment')
-})
-
-test('the page about production shows the files that the command writes', () => {
-  const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
-  const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
-  const sizes = { sharesStore: true, transformsMb: 768 }
-  const shown = { ...paths, ...serving, ...sizes, user: 'hookloom', group: 'hookloom', owner: '999:999' }
-  const page = 'src/cli/operations/README.md'
-  expect(readBlock(page, 'ini', '[Service]')).toBe(renderUnit(shown))
-  expect(readBlock(page, 'dockerfile', 'npm ci')).toBe(renderDockerfile(shown))
-  expect(readBlock(page, 'jsonc', '172.30.')).toContain(
-    `"trustedProxies": ["${describeInstallation(shown.dir).network}"]`,
-  )
-  expect(readBlock(page, 'text', 'health_uri')).toBe(renderCaddyfile(shown))
-  expect(readBlock(page, 'dockerfile', 'FROM hookloom')).toBe(renderConfigImage())
-  expect(readBlock(page, 'yaml', 'PodDisruptionBudget')).toBe(renderKubernetes(shown))
 })
 
 test('hookloom add service fails without a configuration or with an unknown kind', async () => {

@@ -1,4 +1,4 @@
-// The examples of "Run in production" work with the real programs nginx, Caddy and systemd, and name metrics that the gateway has.
+// The examples of "Run in production" work with the real programs nginx and Caddy, and name metrics that the gateway has.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -145,20 +145,6 @@ test.skipIf(!hasProgram('caddy', 'version'))(
     expect(await sendThrough(caddy, { port, tls: false }, '127.0.0.3')).toEqual(expectedStatuses)
   },
 )
-
-test.skipIf(!hasProgram('systemd-analyze', '--version'))('systemd accepts the unit (needs systemd-analyze)', () => {
-  const dir = makeFolder()
-  const unit = readBlock(page, 'ini', '[Service]')
-    .replace('/usr/bin/node', process.execPath)
-    .replaceAll('/var/lib/hookloom', dir)
-    .replaceAll(/^(User|Group)=.*$/gm, '$1=root')
-  const file = join(dir, 'hookloom.service')
-  writeFileSync(file, unit)
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-  // the output also has the errors of other units of this machine
-  expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
-  expect(status).not.toBeNull()
-})
 
 describe('metrics in the pages about production', () => {
   async function readMetricNames(): Promise<Set<string>> {

@@ -35,7 +35,7 @@ function readText(planned: Sent, run: Step | undefined): string {
 async function deliver(input: StepInput<Sent>, context: JobContext): Promise<StepOutcome> {
   const { name: step, planned, job, agent } = input
   const run = findRunStep(job)
-  if (run?.state === 'forwarded') return skip('OpenClaw performed the run and delivers the reply itself.')
+  if (run?.state === 'forwarded') return skip('Another gateway performed the run and delivers the reply itself.')
   if (run?.state === 'skipped') return skip('The run was skipped, so there is no reply.')
   const reply = readText(planned, run)
   const isReply = planned.kind === 'agent' || planned.kind === 'heartbeat'

@@ -35,6 +35,7 @@ const Result = z.discriminatedUnion('status', [
     usage: usage.exactOptional(),
     state: z.json().exactOptional(),
   }),
+  z.object({ status: z.literal('forwarded'), id: z.string().min(1), detail }),
   z.object({ status: z.literal('error'), retryable: z.boolean(), ...failure, ...wait }),
   z.object({ status: z.literal('unavailable'), ...failure, ...wait }),
   z.object({ status: z.enum(['timeout', 'too-long']), ...failure }),
@@ -61,7 +62,9 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
         const result = Result.safeParse(await parts.run(request, io))
         if (result.success) {
           const { data } = result
-          return 'detail' in data ? { ...data, detail: hide(data.detail), quotes: true } : data
+          if (data.status === 'ok') return data
+          const shown = { ...data, detail: hide(data.detail) }
+          return shown.status === 'forwarded' ? shown : { ...shown, quotes: true }
         }
         return retryableFailure(
           describe('returned no valid result. Return { status: "ok", text }, or a failure with a detail.'),

@@ -26,6 +26,14 @@ test('no detail of a failed turn shows a secret of the options', async () => {
   })
 })
 
+test('a runner of a plugin may hand a turn to an agent that answers itself', async () => {
+  const forwarded = { status: 'forwarded', id: 'r-1', detail: 'The key tk_0123456789 was accepted.' } as const
+  const runner = open({ run: async () => forwarded })
+  expect(await runner.run(toRunRequest({}), io)).toEqual({ ...forwarded, detail: 'The key *** was accepted.' })
+  const unnamed = open({ run: async () => ({ ...forwarded, id: '' }) })
+  expect(await unnamed.run(toRunRequest({}), io)).toMatchObject({ status: 'error', retryable: true })
+})
+
 test('a probe that throws, or returns anything else, is a failure that names the plugin', async () => {
   const run: RunnerParts['run'] = async () => ({ status: 'ok', text: 'x' })
   const thrown = () => Promise.reject(new TypeError('no'))
