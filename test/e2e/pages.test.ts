@@ -61,7 +61,6 @@ const stages: Readonly<
   },
   'src/gateway/jobs/README.md': {
     hooks: () => ({ alerts: { channel: 'console' } }),
-    sections: () => ({ budgets: parse(readBlock('src/gateway/jobs/README.md', 'jsonc', '"budgets"')).budgets }),
   },
   'src/cli/recipes/README.md': {
     hooks: () => ({
