@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { expect, test, vi } from 'vitest'
+import { BudgetConfig, findPeriod } from '../../src/model/budgets.ts'
 import { onFileEnd } from '../file-end.ts'
 import { readBlock, readBlocks } from '../pages.ts'
 import { drain } from './aftermath.ts'
@@ -151,6 +152,11 @@ test('thirty turns fit into 20 dollars a day, each counted at its price', async 
   })
   for (const n of times) expect(await send(gateway, 'ask', { text: `no ${n}` })).toBe(200)
   await expect.poll(() => countStates(gateway), { timeout: 60_000 }).toEqual({ done: 30 })
+  const { daily } = recipe['budgets'] as { daily: object }
+  const { startsAt } = findPeriod(BudgetConfig.parse(daily), Date.now())
+  const [account] = await readStore(gateway.dir, (store) => store.accounts([{ name: 'daily', startsAt }]))
+  // 11 tokens for $0.25 a million, and 7 for $2 a million, in billionths of a dollar
+  expect(account).toMatchObject({ spent: { nanos: 30 * (11 * 250 + 7 * 2_000), turns: 30 } })
   fake.close()
 })
 
