@@ -27,6 +27,7 @@ import { createAdmission } from './gateway/http/admission.ts'
 import { createChanges, withChanges } from './store/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './gateway/http/client.ts'
 import { createMetrics } from './gateway/http/metrics.ts'
+import { createMount, type HookHandler } from './gateway/http/mount.ts'
 import { createArrivals } from './gateway/deliveries/arrivals.ts'
 import { createDrain } from './gateway/deliveries/drain.ts'
 import {
@@ -82,6 +83,8 @@ export type HookloomOptions = {
   readonly clock?: Clock
   /** Fetches the certificates and key sets of senders, from the URLs that the rules allow. Default: over HTTPS. */
   readonly transport?: Transport
+  /** The base URL of a server that calls `handler`, such as `http://127.0.0.1:3000`. The gateway then opens no hook port. */
+  readonly mountedAt?: string | undefined
   /** Replaces `server.port`. 0 is any free port. */
   readonly port?: number | undefined
   /** Replaces `server.adminPort`. 0 is any free port. */
@@ -103,6 +106,8 @@ export type Hookloom = Pick<Live, 'status' | 'reload'> & {
   readonly url: string
   /** The base URL of the admin port, with an address that this machine can call. */
   readonly adminUrl: string
+  /** The hooks as a part of a server of the host, beside the hook port or, with `mountedAt`, in place of it. */
+  readonly handler: HookHandler
   /** The live generation: the configuration and the modules that serve new requests. */
   readonly generation: () => Generation
   /** Stops listening, finishes or releases the running jobs, and closes the store, each within a time limit. `signal`: the cause. */
@@ -433,17 +438,23 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the admin port', () => admin.close(0))
   await node.join()
   const hookApp = createHookApp({ receive: receiver.receive, readiness, newId: randomUUID, log })
-  const hooks = await listen(hookApp, {
-    host,
-    port: ports.hooks,
-    ports,
-    peerOf,
-    bodyTimeoutMs,
-    keepAliveTimeoutMs,
-    log,
-  })
-  stops.add('the hook port', () => hooks.close(graceMs), { limitMs: 2 * graceMs })
-  url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
+  const handler = createMount({ listener: hookApp, path: () => generation().config.hooks.path })
+  stops.add('the hooks in a server of the host', () => handler.close(graceMs), { limitMs: 2 * graceMs })
+  let at = options.mountedAt?.replace(/\/+$/, '')
+  if (at === undefined) {
+    const hooks = await listen(hookApp, {
+      host,
+      port: ports.hooks,
+      ports,
+      peerOf,
+      bodyTimeoutMs,
+      keepAliveTimeoutMs,
+      log,
+    })
+    stops.add('the hook port', () => hooks.close(graceMs), { limitMs: 2 * graceMs })
+    at = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}`
+  }
+  url = `${at}${config.hooks.path}`
   void node.join()
   const adminUrl = toLocalUrl(adminHost, admin.port)
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() }
@@ -461,7 +472,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   noteStart(auditor, info())
   await live.watch()
   const { status, reload } = live
-  return { url, adminUrl, generation, status, reload, stop: (signal) => noteStop(auditor, signal, stops.run) }
+  return { url, adminUrl, handler, generation, status, reload, stop: (signal) => noteStop(auditor, signal, stops.run) }
 
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {

@@ -12,11 +12,14 @@ import { type Config, createConfig } from '../model/config/config.ts'
 import { readMappingId } from '../core/model/mapping.ts'
 import { findConfigIssues } from '../model/config/rules.ts'
 import { silentLog } from '../base/log.ts'
+import { readPayload } from '../core/model/body.ts'
 import { Problem, toProblem } from '../core/model/problem.ts'
 import { buildDelivery, checkBody, convertRequest } from '../core/mapping/delivery.ts'
 import { createSenders } from '../gateway/proofs/senders.ts'
 import { senderRows } from '../plugins/senders/index.ts'
 import type { Generation } from '../gateway/generation/generation.ts'
+import type { Policy } from '../core/mapping/policy.ts'
+import { createPolicy } from '../gateway/generation/host-policy.ts'
 import { createGeneration } from '../gateway/generation/generation.ts'
 import { type Hook, isHookOpen } from '../core/mapping/hook.ts'
 import { listParts } from '../core/mapping/items.ts'
@@ -35,7 +38,7 @@ import { resolveTransformsRoot } from '../core/transforms/root.ts'
 
 export type { MappingInput } from '../core/model/mapping.ts'
 export type { ModuleReport } from '../core/reload/gate.ts'
-export type { AcceptedRequest, Engine, EngineDecision, EngineOptions, EngineRequest } from './types.ts'
+export type { AcceptedRequest, Engine, EngineDecision, EngineOptions, EngineRequest, PlanRequest } from './types.ts'
 export { Problem, senderRows }
 
 /** Hands no secret over: a host cannot arm a mapping. */
@@ -68,7 +71,15 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
     const test = createFixtureGate({ root, parts, changed, suspects: problems })
     const chosen = await chooseTransforms({ loaded, serving: serving?.transforms, test })
     const verifierTools = () => ({ fetch: fetchPinned, now: Date.now })
-    const next = createGeneration({ config, env, mappings, transforms: chosen.transforms, senders, verifierTools })
+    const next = createGeneration({
+      config,
+      env,
+      mappings,
+      transforms: chosen.transforms,
+      senders,
+      verifierTools,
+      policy: withPlan(createPolicy(config), options.plan),
+    })
     runtime.serve(chosen.transforms)
     problems = new Set(chosen.modules.flatMap(({ module, problem }) => (problem === undefined ? [] : module)))
     serving = next
@@ -168,6 +179,18 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
       await watcher?.close()
       await inOrder(() => {})
       await runtime.close()
+    },
+  }
+}
+
+function withPlan(policy: Policy, plan: EngineOptions['plan']): Policy {
+  if (plan === undefined) return policy
+  return {
+    ...policy,
+    plan(action, input) {
+      const { path, headers, query, source, event, body } = input.delivery
+      const request = { path, headers, query, source, event, payload: readPayload(body) }
+      return plan(policy.plan(action, input), request)
     },
   }
 }

@@ -1,6 +1,7 @@
 // What a host gives the engine, and what it gets.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PlannedAction } from '../core/model/action.ts'
+import type { Delivery } from '../core/model/delivery.ts'
 import type { MappingInput } from '../core/model/mapping.ts'
 import type { Log } from '../base/log.ts'
 import type { Problem } from '../core/model/problem.ts'
@@ -35,6 +36,11 @@ export type EngineDecision =
 
 export type AcceptedRequest = Extract<EngineDecision, { kind: 'accept' }>
 
+/** The request that an action comes from; of a list (`forEach`), its payload has one item. */
+export type PlanRequest = Pick<Delivery, 'path' | 'headers' | 'query' | 'source' | 'event'> & {
+  readonly payload: unknown
+}
+
 export type EngineOptions = {
   /** As `hooks.mappings` of hookloom.jsonc. */
   readonly mappings: readonly MappingInput[]
@@ -48,6 +54,10 @@ export type EngineOptions = {
   readonly env?: Readonly<Record<string, string>>
   /** The senders that mappings can name and whose requests are recognised; the first one that fits counts. Default: `senderRows`. */
   readonly senders?: readonly SenderDefinition[]
+  /**
+   * Checks or changes each action, after the templates and the transform; `request` is what they read. Throw a `Problem` to refuse the request. Default: as it is.
+   */
+  readonly plan?: ((planned: PlannedAction, request: PlanRequest) => PlannedAction) | undefined
   /** Whether saved transforms go live. Default: true. */
   readonly watch?: boolean
   /** Called by the adapters with each accepted request. The sender gets its 200 when this has resolved, and 500 if it rejects. */

@@ -16,6 +16,7 @@ import {
   createEngine,
   type Engine,
   type EngineOptions,
+  Problem,
   senderRows,
 } from '../../src/engine/engine.ts'
 
@@ -200,6 +201,23 @@ test('decide() has no effect, returns each kind of decision, and takes the word 
   ends.push(() => silent.close())
   expect(await silent.decide(request('github', push, sign(push)))).toMatchObject({ kind: 'skip' })
   expect(messages()).toEqual([])
+})
+
+test('the host can change an action before it is accepted, and refuse it', async () => {
+  const { engine } = await startEngine({
+    watch: false,
+    plan(planned, { path, payload }) {
+      if (planned.kind !== 'agent') return planned
+      if (planned.action.message.endsWith(' 13')) throw new Problem('payload-invalid', 'id: 13 is not taken.')
+      return { ...planned, sessionKey: `${path}:${JSON.stringify(payload)}` }
+    },
+  })
+  const decide = (id: number) => {
+    const headers = { 'content-type': 'application/json', ...bearer }
+    return engine.decide({ method: 'POST', url: '/hooks/plain', headers, body: Buffer.from(JSON.stringify({ id })) })
+  }
+  expect(await decide(12)).toMatchObject({ kind: 'accept', actions: [{ sessionKey: 'plain:{"id":12}' }] })
+  expect(await decide(13)).toMatchObject({ kind: 'refuse', problem: { message: 'id: 13 is not taken.' } })
 })
 
 test('the sender gets 500 if the host could not take the request, and may send it again', async () => {

@@ -7,6 +7,7 @@ import type { MappingParts, NamedMapping } from '../../core/mapping/compile.ts'
 import { createGenerationOf, type GenerationOf } from '../../core/mapping/generation.ts'
 import type { KnownSchemes, SenderTable } from '../proofs/senders.ts'
 import { createVerifier, offlineTools, type VerifierTools } from '../proofs/verify.ts'
+import type { Policy } from '../../core/mapping/policy.ts'
 import { createPolicy } from './host-policy.ts'
 import { createTokenSet, listConfigTokens, type TokenSet } from './tokens.ts'
 
@@ -38,6 +39,8 @@ export function createGeneration<Settings extends PlanSettings>(parts: {
   senders: SenderTable
   verifiers?: readonly DefinedVerifier[] | undefined
   verifierTools?: ((secretsName: string) => VerifierTools) | undefined
+  /** Default: that of the configuration. */
+  policy?: Policy | undefined
 }): Generation<Settings> {
   const { config, env, mappings, transforms, senders, verifiers = [], verifierTools } = parts
   const generation = createGenerationOf({
@@ -46,7 +49,7 @@ export function createGeneration<Settings extends PlanSettings>(parts: {
     env,
     mappings,
     transforms,
-    policy: createPolicy(config),
+    policy: parts.policy ?? createPolicy(config),
     maxBodyBytes: config.server.maxBodyBytes,
     codes: verifiers.map((code) => ({
       name: code.scheme,

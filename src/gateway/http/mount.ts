@@ -1,0 +1,61 @@
+// The hooks of a gateway inside a server of the host, which then needs no second port.
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { attemptWithin } from '../../base/time.ts'
+import { toRefusalAnswer } from '../../core/mapping/answer.ts'
+import { Problem } from '../../core/model/problem.ts'
+import { readHookName } from './target.ts'
+
+/** The part of Koa's context that the middleware uses, so that a host needs no types of Koa. */
+type KoaContext = { readonly req: IncomingMessage; readonly res: ServerResponse; respond?: boolean | undefined }
+
+export type HookHandler = {
+  /** Handles a request of `node:http` or Express. Calls `next`, or answers 404, for a path outside `hooks.path`. Nothing may have read the body. */
+  node(req: IncomingMessage, res: ServerResponse, next?: () => void): void
+  /** A middleware of Koa. A path outside `hooks.path` is left to the next one. */
+  koa(): (ctx: KoaContext, next: () => Promise<unknown>) => Promise<unknown>
+}
+
+type Mount = HookHandler & {
+  /** From now on, requests get 503. Resolves when the running ones have their answers, at the latest after `graceMs`. */
+  close(graceMs: number): Promise<void>
+}
+
+/** `path`: `hooks.path`. */
+export function createMount({ listener, path }: { listener: RequestListener; path: () => string }): Mount {
+  const running = new Set<Promise<void>>()
+  let isClosing = false
+
+  function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const ended = new Promise<void>((resolve) => res.once('close', resolve))
+    if (isClosing) {
+      const { status, body } = toRefusalAnswer(new Problem('store-unavailable', 'The gateway is stopping.'))
+      res.writeHead(status, { 'content-type': 'application/json; charset=utf-8', connection: 'close' }).end(body)
+      return ended
+    }
+    running.add(ended)
+    void ended.then(() => running.delete(ended))
+    listener(req, res)
+    return ended
+  }
+
+  return {
+    node(req, res, next) {
+      // Express removes the path at which it mounts
+      const url = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : req.url
+      if (readHookName(url ?? '/', path()) !== undefined) {
+        req.url = url
+        void handle(req, res)
+      } else if (next === undefined) res.writeHead(404).end()
+      else next()
+    },
+    koa: () => async (ctx, next) => {
+      if (readHookName(ctx.req.url ?? '/', path()) === undefined) return await next()
+      ctx.respond = false
+      return await handle(ctx.req, ctx.res)
+    },
+    async close(graceMs) {
+      isClosing = true
+      await attemptWithin(graceMs, () => Promise.all(running))
+    },
+  }
+}
