@@ -56,7 +56,9 @@ export function isHeld(text: string): boolean {
   const count = sent.digits.length
   if (count === 0) return true
   // `toPrecision` has at most 100 digits. All digits that were sent are compared: 0.10000000000000001 is how C prints 0.1
-  return Number.isFinite(value) && count <= 100 && compareDecimals(toDecimal(value.toPrecision(count)), sent) === 0
+  const isPrinted = (printed: string) => compareDecimals(toDecimal(printed), sent) === 0
+  // it rounds a half up, and other programs print 850078703750833.25 as 850078703750833.2
+  return Number.isFinite(value) && count <= 100 && (isPrinted(value.toPrecision(count)) || isPrinted(String(value)))
 }
 
 /** Negative if the first number is smaller, 0 if they are equal. Exact; but numbers that doubles hold are compared as doubles. */
