@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readBytes } from '../base/http.ts'
 import { readBody } from '../gateway/http/body.ts'
 import { toHeaders } from '../gateway/http/admission.ts'
-import { readHookName } from '../gateway/http/target.ts'
+import { readHookName, readRequestUrl } from '../gateway/http/target.ts'
 import type { Config } from '../model/config/config.ts'
 import type { Log } from '../base/log.ts'
 import { Problem, toProblem } from '../core/model/problem.ts'
@@ -54,8 +54,7 @@ export function createAdapters({
 
   /** Undefined for a path outside the prefix. */
   async function answerNode(req: IncomingMessage, res: ServerResponse): Promise<Answer | undefined> {
-    // Express removes the path at which it mounts
-    const url = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/')
+    const url = readRequestUrl(req)
     if (!isInside(url)) return undefined
     const { maxBodyBytes: limit, bodyTimeoutMs: timeoutMs } = config.server
     try {

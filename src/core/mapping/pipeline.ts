@@ -68,7 +68,7 @@ function decideMapped(
     if (cancel instanceof Problem) return { kind: 'refuse', problem: cancel, ...reasons }
     return { kind: 'skip', isByCode: true, why: cancelReason, ...reasons, log: [cancelReason], cancel }
   }
-  if (delivery.sender !== undefined && deciding.hook.policy.isOwn(delivery))
+  if (deciding.hook.policy.isOwn(delivery))
     return { kind: 'skip', isByCode: true, why: ownComment, ...reasons, log: [ownComment] }
   const plans = createPlans(compiled, deciding)
   if (transform !== undefined) {
@@ -164,7 +164,7 @@ function createPlans(
       const { count = 1 } = list ?? {}
       added += 1
       for (const draft of drafts) {
-        const ofFlow = { flow, returned: draft.flow, ring: identity.ring, scope: toTemplateScope(item) }
+        const ofFlow = { flow, returned: draft.flow, ring: identity.ring }
         const input = { keyOrigin: draft.keyOrigin, delivery: item, jobKeys, newId, flow: ofFlow }
         const planned = policy.plan(parseAction(draft), input)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length

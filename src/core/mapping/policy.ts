@@ -6,7 +6,6 @@ import type { JobKeys } from '../model/job-keys.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Decision } from './decision.ts'
 import type { CompiledFlow } from './flow.ts'
-import type { TemplateScope } from './template.ts'
 
 /**
  * The origin of a session key: a request, a template with a fixed beginning, a transform, or the operator. A request may choose one only
@@ -19,7 +18,6 @@ export type FlowInput = {
   readonly flow: CompiledFlow | undefined
   readonly returned?: Flow | undefined
   readonly ring: string
-  readonly scope: TemplateScope
 }
 
 export type PlanInput = {

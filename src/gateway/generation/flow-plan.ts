@@ -2,8 +2,10 @@
 import type { PlannedAction } from '../../core/model/action.ts'
 import { findRefusalCount, Flow, type PlannedFlow, type SharedLimits, toFlowSettings } from '../../core/model/flow.ts'
 import type { PlanSettings } from '../../model/config/plan-settings.ts'
+import type { Delivery } from '../../core/model/delivery.ts'
 import { Problem } from '../../core/model/problem.ts'
 import { checkKey, type CompiledFlow, compileFlow } from '../../core/mapping/flow.ts'
+import { toTemplateScope } from '../../core/mapping/merge.ts'
 import type { FlowInput } from '../../core/mapping/policy.ts'
 
 /** `hooks.agent.flow`. Throws `config-invalid` if a template does not parse. */
@@ -28,13 +30,13 @@ export type FlowAction = Exclude<PlannedAction, { kind: 'wake' }>
  */
 export function planFlow(
   planned: FlowAction,
-  { flow, returned, ring, scope }: FlowInput,
-  config: Pick<PlanSettings, 'agents' | 'limits'>,
+  { flow, returned, ring }: FlowInput,
+  { config, delivery }: { config: Pick<PlanSettings, 'agents' | 'limits'>; delivery: Delivery },
 ): PlannedFlow | undefined {
   const { agentId, sessionKey } = planned
   const own =
     returned === undefined
-      ? flow?.plan(scope, planned)
+      ? flow?.plan(toTemplateScope(delivery), planned)
       : planReturnedFlow(returned, { ring, sessionKey, limits: config.limits })
   const { defaults, list } = config.agents
   if (planned.kind === 'deliver') return own

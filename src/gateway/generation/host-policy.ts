@@ -10,7 +10,6 @@ import type { Delivery } from '../../core/model/delivery.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { Decision } from '../../core/mapping/decision.ts'
 import type { CompiledFlow } from '../../core/mapping/flow.ts'
-import { toTemplateScope } from '../../core/mapping/merge.ts'
 import type { Policy } from '../../core/mapping/policy.ts'
 import { isAboutOwnComment } from './event-place.ts'
 import { agentHookRing, compileAgentFlow, planFlow } from './flow-plan.ts'
@@ -23,7 +22,9 @@ export function createPolicy(config: PlanSettings): Policy {
   return {
     plan(action, input) {
       const allowed = applyPolicy(action, config, input)
-      return allowed.kind === 'wake' ? allowed : { ...allowed, flow: planFlow(allowed, input.flow, config) }
+      return allowed.kind === 'wake'
+        ? allowed
+        : { ...allowed, flow: planFlow(allowed, input.flow, { config, delivery: input.delivery }) }
     },
     decideBuiltIn: (delivery, newId) => decideBuiltIn(delivery, { config, agentFlow, newId }),
     isOwn: isAboutOwnComment,
@@ -42,8 +43,9 @@ function decideBuiltIn(
     const { action, jobKeys } = parseBuiltInAction(delivery, config)
     const allowed = applyPolicy(action, config, { keyOrigin: 'request', delivery, jobKeys, newId })
     requireUsable(allowed, config)
-    const from = { flow: agentFlow, ring: agentHookRing, scope: toTemplateScope(delivery) }
-    const planned = allowed.kind === 'agent' ? { ...allowed, flow: planFlow(allowed, from, config) } : allowed
+    const from = { flow: agentFlow, ring: agentHookRing }
+    const planned =
+      allowed.kind === 'agent' ? { ...allowed, flow: planFlow(allowed, from, { config, delivery }) } : allowed
     return { kind: 'accept', actions: [planned], response: undefined, once: undefined, ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }

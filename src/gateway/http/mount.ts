@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { attemptWithin } from '../../base/time.ts'
 import { toRefusalAnswer } from '../../core/mapping/answer.ts'
 import { Problem } from '../../core/model/problem.ts'
-import { readHookName } from './target.ts'
+import { readHookName, readRequestUrl } from './target.ts'
 
 /** The part of Koa's context that the middleware uses, so that a host needs no types of Koa. */
 type KoaContext = { readonly req: IncomingMessage; readonly res: ServerResponse; respond?: boolean | undefined }
@@ -40,9 +40,8 @@ export function createMount({ listener, path }: { listener: RequestListener; pat
 
   return {
     node(req, res, next) {
-      // Express removes the path at which it mounts
-      const url = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : req.url
-      if (readHookName(url ?? '/', path()) !== undefined) {
+      const url = readRequestUrl(req)
+      if (readHookName(url, path()) !== undefined) {
         req.url = url
         void handle(req, res)
       } else if (next === undefined) res.writeHead(404).end()

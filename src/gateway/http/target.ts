@@ -14,6 +14,11 @@ export function toOriginForm(target: string): string | undefined {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
+/** The URL that the client sent. Express removes the path at which it mounts from `url`. */
+export function readRequestUrl(req: IncomingMessage): string {
+  return 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/')
+}
+
 /** The URL without its query. */
 export function toUrlPath(url: string): string {
   const mark = url.indexOf('?')

@@ -1,11 +1,13 @@
 // Checks the proofs of a request, and opens its body. Raw bytes are verified before they are parsed.
 import type { DeliveryHead, SignedId } from '../../core/model/delivery.ts'
 import type { TraceEntry } from '../../core/model/problem.ts'
-import type { HandshakeAnswer, Verified, VerifyRequest } from '../../core/model/verifier.ts'
+import type { SenderFacts } from '../../core/model/sender.ts'
+import type { Coverage, HandshakeAnswer, Verified, VerifyRequest } from '../../core/model/verifier.ts'
 import { buildAdmittedHead, type CheckedHead } from '../../core/mapping/delivery.ts'
 import type { Hook, SignedMapping } from '../../core/mapping/hook.ts'
+import { hasIdInBody, readIdInBody } from '../../core/mapping/sources.ts'
 import { buildTooLargeProblem, inflateBody } from './inflate.ts'
-import { readSignedId } from './signed-id.ts'
+import { readJsonBody } from './verifiers/proof.ts'
 
 /** The secrets that senders hand over in a handshake. `secretsName`: their name in the `Identity` of a mapping. */
 export type HandedSecrets = {
@@ -131,4 +133,21 @@ function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId
     if (id !== undefined) return { signer: identity.signer, source: provenSender.source, id }
   }
   return undefined
+}
+
+/**
+ * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `sender`: whose requests the proof proves.
+ * `bytes`: the inflated body. Undefined if the proof covers no id.
+ */
+export function readSignedId(
+  sender: SenderFacts | undefined,
+  covers: Coverage,
+  { id }: Extract<Verified, { ok: true }>,
+  bytes: Uint8Array,
+): string | undefined {
+  if (id !== undefined) return id
+  if (sender === undefined || !covers.body || !hasIdInBody(sender)) return undefined
+  const parsed = readJsonBody(bytes)
+  if (parsed === undefined) return undefined
+  return readIdInBody(sender, { bytes, syntax: 'json', parsed })
 }

@@ -1,5 +1,6 @@
 // Which agents, session keys and models a hook may choose. The rules of the configuration and the policy of a delivery share these checks.
 import { mainSessionKey } from '../../core/model/action.ts'
+import type { KeyOrigin } from '../../core/mapping/policy.ts'
 
 const maxKeyChars = 512
 
@@ -16,7 +17,7 @@ export function isAgentAllowed(agentId: string, allowed: readonly string[] | und
 export function isSessionKeyAllowed(
   key: string,
   prefixes: readonly string[] | undefined = [],
-  origin: 'request' | 'template' | 'code' | 'operator' = 'operator',
+  origin: KeyOrigin = 'operator',
 ): boolean {
   const isOpen = prefixes.length === 0
   if (key !== mainSessionKey) return isOpen || prefixes.some((prefix) => key.startsWith(prefix))

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { MappingInput } from '../../../../src/core/model/mapping.ts'
 import { findPlaceWarnings } from '../../../../src/gateway/replay/place-warnings.ts'
-import { toGeneration } from './decide.ts'
+import { toGeneration } from '../../core/mapping/decide.ts'
 
 const github = { token: 'ghp_token' }
 const gitlab = { token: 'glpat-token' }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../../src/base/json.ts'
 import { explain } from '../../../../src/gateway/replay/explain.ts'
 import type { Generation } from '../../../../src/gateway/generation/generation.ts'
-import { decideOn, toGeneration, toTestDelivery, toTestId } from './decide.ts'
+import { decideOn, toGeneration, toTestDelivery, toTestId } from '../../core/mapping/decide.ts'
 
 function explainOn(generation: Generation, path: string, payload: JsonValue) {
   return explain(generation, toTestDelivery(path, payload), toTestId)

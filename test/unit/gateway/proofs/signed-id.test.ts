@@ -1,16 +1,8 @@
 // The delivery id that a proof covers, for each sender.
 import { expect, test } from 'vitest'
 import type { Coverage, Verified } from '../../../../src/core/model/verifier.ts'
-import { readSignedId } from '../../../../src/gateway/proofs/signed-id.ts'
-import {
-  hmacSchemes,
-  now,
-  publicUrl,
-  secretOf,
-  settingsOf,
-  signed,
-  verifierOf,
-} from '../../gateway/proofs/verifiers/stage.ts'
+import { readSignedId } from '../../../../src/gateway/proofs/check.ts'
+import { hmacSchemes, now, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
 import { builtInSenders } from '../../../../src/gateway/built-in.ts'
 
 const { find: findSender } = builtInSenders
