@@ -262,3 +262,16 @@ describe('the modules that a command loads', () => {
     },
   )
 })
+
+test('every file that a page for contributors names is there', () => {
+  const known = ['.github', 'presets', 'src', 'test', 'transforms'].flatMap((dir) =>
+    readdirSync(join(root, dir), { recursive: true, encoding: 'utf8' }).map((name) => `/${dir}/${name}`),
+  )
+  const pages = ['/src/README.md', '/test/README.md', ...known.filter((path) => path.endsWith('/DECISIONS.md'))]
+  const named = pages.flatMap((page) => {
+    const text = readFileSync(join(root, page), 'utf8')
+    return [...text.matchAll(/`([\w./-]+\.tsx?|[\w-]+\/[\w./-]+\.md)`/g)].map(([, path = '']) => ({ page, path }))
+  })
+  expect(named.length).toBeGreaterThan(200)
+  expect(named.filter(({ path }) => !known.some((file) => file.endsWith(`/${path}`)))).toEqual([])
+})

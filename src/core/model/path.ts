@@ -1,5 +1,5 @@
 // Paths into a payload, as templates, conditions, `forEach` and runners have them. An attacker controls the payload: only own properties are read, and
-// no function is called. `formatPath` in `model/api/path.ts` is the inverse.
+// no function is called. `formatPath` in `base/path-text.ts` is the inverse.
 import type { JsonValue, SentValue } from '../../base/json.ts'
 import { anyItem, type ConditionPath, type PathStep, unreadableNames } from '../../base/path-text.ts'
 import { Problem } from './problem.ts'

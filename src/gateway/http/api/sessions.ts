@@ -56,7 +56,7 @@ async function readPage<Row>(
   return { rows, next: rows.length < limit || oldest === undefined ? null : toIsoTime(toAt(oldest)) }
 }
 
-/** The key of a run whose session has no name; see `pipeline/policy.ts`. */
+/** The key of a run whose session has no name; see `gateway/generation/policy.ts`. */
 const singleKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const maxHooks = 5_000
 
