@@ -9,6 +9,7 @@ import { createHookloom, type Hookloom } from '../../src/app.ts'
 import { onFileEnd } from '../file-end.ts'
 import { hookToken, makeConfigDir } from './gateway.ts'
 import { readNewestJob } from './inside.ts'
+import { bearer, exchange, json, toRequest } from './wire.ts'
 
 const servers: Readonly<Record<string, (handler: () => Hookloom['handler']) => RequestListener>> = {
   'node:http': (handler) => (req, res) => handler().node(req, res, () => res.end('mine')),
@@ -52,6 +53,17 @@ describe.each(Object.entries(servers))('in a server of %s', (_, build) => {
     expect(await readNewestJob({ dir })).toMatchObject({ planned: { kind: 'agent' } })
     expect((await send('wrong')).status).toBe(401)
     expect(await (await fetch(`${mountedAt}/mine`)).text()).toBe('mine')
+    const twoHosts = toRequest({
+      target: '/hooks/agent',
+      headers: [...bearer, ...json, ['host', 'one'], ['host', 'two']],
+      body: '{"message":"Hello"}',
+    })
+    const { replies, closed } = await exchange(Number(new URL(mountedAt).port), twoHosts, { until: 'all' })
+    expect([closed, replies.map(({ status }) => status), replies[0]?.body]).toEqual([
+      true,
+      [400],
+      expect.stringContaining('Exactly one Host header is required.'),
+    ])
     await gateway.stop()
     const late = await send(hookToken)
     expect([late.status, late.headers.get('connection'), await late.json()]).toMatchObject([

@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { attemptWithin } from '../../base/time.ts'
 import { toRefusalAnswer } from '../../core/mapping/answer.ts'
 import { Problem } from '../../core/model/problem.ts'
+import { createMalformedGuard } from './malformed.ts'
 import { readHookName, readRequestUrl } from './target.ts'
 
 /** The part of Koa's context that the middleware uses, so that a host needs no types of Koa. */
@@ -22,6 +23,7 @@ type Mount = HookHandler & {
 
 /** `path`: `hooks.path`. */
 export function createMount({ listener, path }: { listener: RequestListener; path: () => string }): Mount {
+  const onRequest = createMalformedGuard().watch(listener)
   const running = new Set<Promise<void>>()
   let isClosing = false
 
@@ -34,7 +36,7 @@ export function createMount({ listener, path }: { listener: RequestListener; pat
     }
     running.add(ended)
     void ended.then(() => running.delete(ended))
-    listener(req, res)
+    onRequest(req, res)
     return ended
   }
 
