@@ -1,8 +1,11 @@
 // A gateway in servers of other people: `createHookloom` with `mountedAt`, and no port of its own for hooks.
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import express from 'express'
+import { Hono } from 'hono'
 import Koa from 'koa'
 import { describe, expect, test } from 'vitest'
 import { createHookloom, type Hookloom } from '../../src/app.ts'
@@ -26,6 +29,15 @@ const servers: Readonly<Record<string, (handler: () => Hookloom['handler']) => R
       .use((ctx, next) => handler().koa()(ctx, next))
       .use((ctx) => void (ctx.body = 'mine'))
       .callback(),
+  Hono: (handler) =>
+    getRequestListener(
+      new Hono<{ Bindings: HttpBindings }>()
+        .all('/hooks/*', ({ env }) => {
+          handler().node(env.incoming, env.outgoing as ServerResponse)
+          return RESPONSE_ALREADY_SENT
+        })
+        .all('*', (ctx) => ctx.text('mine')).fetch,
+    ),
 }
 
 describe.each(Object.entries(servers))('in a server of %s', (_, build) => {
