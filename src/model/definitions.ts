@@ -69,25 +69,16 @@ const OutboxShape = z.looseObject({
 
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
-type ParseResult<T> =
+export type ParseResult<T> =
   | { readonly ok: true; readonly value: T }
   /** One sentence for each fault. It begins with the path, if there is one. */
   | { readonly ok: false; readonly faults: readonly string[] }
 
-export function safeParsePreset(value: unknown): ParseResult<Preset> {
-  // as: the schema checks every property that is called or read. A copy would lose the object's `this`.
-  return safeParseShape(PresetShape, value, () => value as Preset)
-}
-
-export function safeParseVerifier(value: unknown): ParseResult<VerifierDefinition> {
-  // as: for the reason in `safeParsePreset`
-  return safeParseShape(VerifierShape, value, () => value as VerifierDefinition)
-}
-
-export function safeParseChannel(value: unknown): ParseResult<SimpleChannelDefinition<unknown>> {
-  // as: for the reason in `safeParsePreset`
-  return safeParseShape(OwnChannelShape, value, () => value as SimpleChannelDefinition<unknown>)
-}
+export const safeParsePreset = createParser<Preset>(PresetShape)
+export const safeParseVerifier = createParser<VerifierDefinition>(VerifierShape)
+export const safeParseChannel = createParser<SimpleChannelDefinition<unknown>>(OwnChannelShape)
+/** Parses the result of `build`. Its mappings are parsed one by one. */
+export const safeParsePresetParts = createParser<z.infer<typeof PartsShape>>(PartsShape)
 
 const shapes: Readonly<Record<PluginKind, z.ZodType>> = {
   channel: PluginChannelShape,
@@ -106,16 +97,11 @@ export function safeParsePlugin(value: unknown): ParseResult<readonly PluginPart
     if (kind === undefined) faults.push(`${toDottedPath(at)} is not what defineChannel or its like returns`.trim())
     const parsed = kind && shapes[kind].safeParse(definition)
     if (parsed?.success === false) faults.push(...describeIssues(parsed.error, definition, at))
-    // as: for the reason in `safeParsePreset`
+    // as: for the reason in `createParser`
     return parsed?.success === true ? [{ kind, definition } as PluginPart] : []
   })
   if (all.length === 0) faults.push('it is an empty list')
   return faults.length === 0 ? { ok: true, value: parts } : { ok: false, faults }
-}
-
-/** The result of `build`. Its mappings are parsed one by one. */
-export function safeParsePresetParts(value: unknown): ParseResult<z.infer<typeof PartsShape>> {
-  return safeParseShape(PartsShape, value, (parts) => parts)
 }
 
 /** The issues of a failed parse as sentences, each with its path. */
@@ -127,15 +113,12 @@ export function describeIssues(error: z.ZodError, input: unknown, at: readonly P
   })
 }
 
-function safeParseShape<Shape, T>(
-  shape: z.ZodType<Shape>,
-  value: unknown,
-  toValue: (parsed: Shape) => T,
-): ParseResult<T> {
-  const parsed = shape.safeParse(value)
-  return parsed.success
-    ? { ok: true, value: toValue(parsed.data) }
-    : { ok: false, faults: describeIssues(parsed.error, value) }
+function createParser<T>(shape: z.ZodType): (value: unknown) => ParseResult<T> {
+  return (value) => {
+    const parsed = shape.safeParse(value)
+    // as: the schema checks every property that is called or read. A copy would lose the object's `this`.
+    return parsed.success ? { ok: true, value: value as T } : { ok: false, faults: describeIssues(parsed.error, value) }
+  }
 }
 
 function isSchema(value: unknown): boolean {

@@ -39,7 +39,7 @@ export type PluginPart = {
 export type LoadedPlugin = { readonly name: string; readonly label: string } & (
   | {
       readonly kind: 'sound'
-      readonly definitions: readonly PluginPart[]
+      readonly value: readonly PluginPart[]
       /** The hash of its code. */
       readonly hash: string
       /** Describes an exception with its place: `a TypeError at zulip.ts:12`. */
@@ -48,7 +48,7 @@ export type LoadedPlugin = { readonly name: string; readonly label: string } & (
   | { readonly kind: 'broken'; readonly problem: ProblemRecord }
 )
 
-export type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
+type SoundPlugin = Extract<LoadedPlugin, { kind: 'sound' }>
 
 /** A definition and its plugin. */
 export type Found<Kind extends PluginKind> = {
@@ -61,7 +61,7 @@ export function listDefinitions<Kind extends PluginKind>(plugins: readonly Loade
   return plugins.flatMap((plugin) =>
     plugin.kind === 'broken'
       ? []
-      : plugin.definitions.flatMap((each) =>
+      : plugin.value.flatMap((each) =>
           // as: the kind names the type of the definition
           each.kind === kind ? [{ plugin, definition: each.definition as DefinitionByKind[Kind] }] : [],
         ),

@@ -152,7 +152,7 @@ function toVerifierFinding(verifier: DefinedVerifier): CheckFinding {
 function toPluginFinding(plugin: LoadedPlugin): CheckFinding {
   const name = `plugin ${plugin.name}`
   if (plugin.kind === 'broken') return buildFailure(name, describeProblem(plugin.problem), exitCodes.broken)
-  const parts = plugin.definitions.map(({ kind, definition }) => `${kind} ${definition.name}`)
+  const parts = plugin.value.map(({ kind, definition }) => `${kind} ${definition.name}`)
   return { name, ok: true, detail: `builds and loads (${plugin.hash.slice(0, 12)}): ${parts.join(', ')}` }
 }
 

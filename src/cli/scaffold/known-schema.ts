@@ -7,7 +7,7 @@ import { writeFileAtomic } from '../../gateway/config/config-file.ts'
 import { renderConfigSchema } from '../../gateway/config/schema.ts'
 import type { Generation } from '../../gateway/generation/generation.ts'
 import { loadPlugins } from '../../gateway/reload/plugins.ts'
-import { createDefinitions } from '../../gateway/reload/definitions.ts'
+import { createLoader } from '../../gateway/reload/loader.ts'
 import { collectKnownPayloads } from '../../gateway/replay/learnt-paths.ts'
 import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
@@ -20,7 +20,7 @@ export async function writeKnownSchema(context: Context, generation: Generation)
   const parts = { dir: context.dir, generation }
   const known = await readStore(context, undefined, (store) => collectKnownPayloads({ ...parts, store }))
   if (known === undefined) return
-  const { plugins } = await loadPlugins({ dir: context.dir, names: generation.config.plugins }, createDefinitions())
+  const { plugins } = await loadPlugins({ names: generation.config.plugins }, createLoader(context.dir))
   const text = renderConfigSchema(known, plugins)
   if (readFileSync(file, 'utf8') !== text) await writeFileAtomic(file, text, codeMode)
 }

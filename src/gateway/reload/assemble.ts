@@ -2,7 +2,7 @@
 // of presets follow those of the operator.
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { findRecoverFault } from '../config/recover-issues.ts'
-import { createDefinitions } from './definitions.ts'
+import { createLoader } from './loader.ts'
 import type { BuildInput } from '../../core/transforms/read.ts'
 import type { LoadedPlugin, OwnParts } from '../../model/plugin.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -17,9 +17,9 @@ import type { NamedMapping } from '../../core/mapping/compile.ts'
 import { toIdentity } from '../../core/mapping/identity.ts'
 import type { SenderTable } from '../proofs/senders.ts'
 import { builtInSenders } from '../built-in.ts'
-import { loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
-import { loadPlugins, openPluginChannels, openPluginOutboxes, openPluginRunners, openPluginSenders } from './plugins.ts'
+import { loadPlugins, openPluginSenders } from './plugins.ts'
+import { loadOwnChannels, openPluginChannels, openPluginOutboxes, openPluginRunners } from './sections.ts'
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
@@ -55,19 +55,13 @@ function checkRunnersAndChannels(config: Config, own: OwnParts): void {
 
 /** Makes an assembler that reloads only modules whose files have changed. */
 export function createAssembler(dir: string): Assembler {
-  const packDefinitions = createDefinitions()
-  const verifierDefinitions = createDefinitions()
-  const channelDefinitions = createDefinitions()
-  const pluginDefinitions = createDefinitions()
+  const loader = createLoader(dir)
   return {
     async assemble(config, serving) {
-      const ofFiles = await loadChannels({ dir, config, serving: serving?.own.channels ?? [] }, channelDefinitions)
-      const loaded = await loadPlugins(
-        { dir, names: config.plugins, serving: serving?.plugins ?? [] },
-        pluginDefinitions,
-      )
+      const ofFiles = await loadOwnChannels({ config, serving: serving?.own.channels ?? [] }, loader)
+      const loaded = await loadPlugins({ names: config.plugins, serving: serving?.plugins ?? [] }, loader)
       const { plugins } = loaded
-      const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
+      const packs = await loadPacks(listWantedPacks(config), loader)
       const senders = openPluginSenders(plugins, builtInSenders)
       const mappings = buildMappings(config, packs, senders)
       const own = {
@@ -77,16 +71,12 @@ export function createAssembler(dir: string): Assembler {
       }
       checkRunnersAndChannels(config, own)
       const before = serving?.verifiers ?? []
-      const { verifiers, reports } = await loadVerifiers(
-        { dir, mappings, packs, plugins, senders, serving: before },
-        verifierDefinitions,
-      )
+      const { verifiers, reports } = await loadVerifiers({ mappings, packs, plugins, senders, serving: before }, loader)
       checkShortSecrets(config, mappings, { senders, verifiers })
       const all = [...reportPacks(packs, serving?.packs), ...reports, ...ofFiles.reports, ...loaded.reports]
       return { packs, mappings, senders, verifiers, own, plugins, reports: all }
     },
-    inputs: () =>
-      [packDefinitions, verifierDefinitions, channelDefinitions, pluginDefinitions].flatMap((each) => each.inputs()),
+    inputs: () => loader.inputs(),
   }
 }
 
