@@ -56,11 +56,11 @@ for (const [character, forms] of [...Object.entries(letters), ...Object.entries(
   for (const form of forms) table.set(form.codePointAt(0) ?? 0, character)
 }
 
-// Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or combined with letters.
-const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠＼﹨'
+// Compatibility forms of `<`, `[`, `&`, `%`, `\` and of the brackets above: wide, small, upright, negated, or combined with letters.
+const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠％﹪＼﹨'
 
 /** Finds each character that can begin a marker, a token or an escape. A text without such a character contains no marker, token or escape. */
-export const opener = new RegExp(`[<\\[&\\\\${characters['<']}${characters['[']}${openerForms}]`, 'u')
+export const opener = new RegExp(`[<\\[&%\\\\${characters['<']}${characters['[']}${openerForms}]`, 'u')
 
 /**
  * The first code points of letters in a dark circle or square and of regional indicators: each range is A–Z in order, and has no compatibility

@@ -20,6 +20,8 @@ function readOnce(text: string): string {
     .replace(/\\+u([0-9a-f]{4})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
     .replace(/\\+(["/])/g, '$1')
     .replace(/\\+n/g, '\n')
+    .replace(/\\+(0?[4-7][0-7]|1[0-7][0-7])/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
+    .replace(/%([2-7][0-9a-f])/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
     .replace(/&lt;/gi, '<')
     .replace(/&gt;/gi, '>')
     .replace(/&quot;/gi, '"')
@@ -93,6 +95,8 @@ const disguise = constantFrom<(text: string) => string>(
   (text) => text.replace(/./gs, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`),
   (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;'),
   (text) => text.replace(/[<>_]/g, (sign) => `&#${sign.charCodeAt(0)};`),
+  (text) => text.replace(/[<>_"%]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`),
+  (text) => text.replace(/[<>_"]/g, (sign) => `\\${sign.charCodeAt(0).toString(8)}`),
 ) // prettier-ignore
 
 const hostile = array(tuple(array(piece, { maxLength: 8 }), disguise, disguise), { maxLength: 6 }).map((parts) =>
