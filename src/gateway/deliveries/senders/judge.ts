@@ -173,7 +173,7 @@ function describeCode(code: ProblemCode): string {
 }
 
 const adviceByCode: Partial<Record<ProblemCode, string>> = {
-  'body-too-large': 'Increase server.maxBodyBytes, or maxBodyBytes of the mapping, or let the sender send less.',
+  'body-too-large': 'Increase server.maxBodyBytes, or let the sender send less.',
   'media-type-unsupported': 'Set "accept" of the mapping, or another content type at the sender.',
   'payload-invalid': 'Compare the fields that the hook expects with what the sender sends now.',
   'hook-unknown': 'No mapping has this name any more. Add the mapping again, or change the URL at the sender.',

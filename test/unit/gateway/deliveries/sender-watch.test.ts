@@ -158,6 +158,8 @@ describe('a sender that was accepted before', () => {
       '413 body-too-large.',
       '400 payload-invalid.',
     ])
+    // the only key with this name: no mapping has one
+    expect(stage.texts()[1]).toContain('Increase server.maxBodyBytes, or let the sender send less.')
   })
 
   test('the report about the built-in hook names the field that is wrong, and the one about a mapping does not', async () => {
