@@ -26,6 +26,7 @@ import { createAuditor, noteReload, noteStart, noteSecret, noteStop } from './ga
 import { createAdmission } from './gateway/http/admission.ts'
 import { createChanges, withChanges } from './store/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './gateway/http/client.ts'
+import { createHourOfStore } from './gateway/http/api/hour-of-store.ts'
 import { createMetrics } from './gateway/http/metrics.ts'
 import { createMount, type HookHandler } from './gateway/http/mount.ts'
 import { createArrivals } from './gateway/deliveries/arrivals.ts'
@@ -390,8 +391,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     store,
     changes,
     slots: jobs.slots,
-    minutes: metrics.minutes,
-    hookCounts: metrics.hookCounts,
+    lastHour: metrics.lastHour,
+    hour: createHourOfStore({ store, clock }),
     metrics,
     hooksUrl: () => url,
     refusals,

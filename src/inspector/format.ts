@@ -57,6 +57,12 @@ export function toLocalTimes(sentence: string, now = Date.now()): string {
   })
 }
 
+/** `since 12:04`, for counts of the last hour that began later; empty if they cover the hour. */
+export function describeSince(since: string, now = Date.now()): string {
+  const at = Date.parse(since)
+  return now - at < hourMs - minuteMs ? `since ${shortClock.format(at)}` : ''
+}
+
 /** The time of day without seconds. */
 export const formatMinute = (at: number) => shortClock.format(at)
 

@@ -11,7 +11,7 @@ import { Nodes, QueueView } from './queues.tsx'
 import { go } from './place.ts'
 import { Plot } from './plot.tsx'
 import { usePolled } from './polled.ts'
-import { formatCount } from './format.ts'
+import { describeSince, formatCount } from './format.ts'
 import { Table } from './table.tsx'
 import { Age, CodeFrame, Line, Time, useNow } from './text.tsx'
 
@@ -31,6 +31,7 @@ type HealthProps = {
 export function Health({ health, operations, attention }: HealthProps): JSX.Element {
   if (health === undefined) return <p class="empty">Reading …</p>
   const { problems, store, minutes } = health
+  const own = describeSince(health.minutesSince.others)
   return (
     <div class="health" id="view" tabIndex={0} role="region" aria-label="Health">
       <AttentionSummary attention={attention} />
@@ -97,11 +98,11 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
               { name: 'accepted', of: ({ deliveries }) => deliveries.accepted + deliveries.pending },
               { name: 'skipped', of: ({ deliveries }) => deliveries.skipped },
               { name: 'parked', of: ({ deliveries }) => deliveries.parked },
-              { name: 'refused', of: ({ refused }) => refused },
+              { name: withTime('refused', own), of: ({ refused }) => refused },
             ]}
           />
           <Plot
-            title="Latency, ms"
+            title={withTime('Latency, ms', own)}
             minutes={minutes}
             isStacked={false}
             series={[
@@ -110,7 +111,7 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
             ]}
           />
           <Plot
-            title="Runs a minute"
+            title={withTime('Runs a minute', own)}
             minutes={minutes}
             series={[
               { name: 'done', of: ({ runs }) => runs.done },
@@ -119,7 +120,7 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
             ]}
           />
           <Plot
-            title="Reloads a minute"
+            title={withTime('Reloads a minute', own)}
             minutes={minutes}
             series={[
               { name: 'live', of: ({ reloads }) => reloads.live },
@@ -131,6 +132,9 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
     </div>
   )
 }
+
+/** A name with the time since when it is counted, unless that is the whole hour. */
+const withTime = (name: string, since: string) => (since === '' ? name : `${name} ${since}`)
 
 /** The maximum number of causes in the summary, and of characters of each cause. */
 const [maxCauses, maxCauseChars] = [4, 120]
@@ -169,12 +173,23 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
   )
   if (busy.length === 0) return null
   const failures = ({ lastHour }: (typeof busy)[number]) => lastHour.parked + lastHour.refused
+  const { deliveries: from = '', others = '' } = hooks?.countedSince ?? {}
+  const own = describeSince(others, now)
+  const counted = Math.max(1, (now - Date.parse(from)) / 60_000)
   return (
     <section aria-label="Hooks in the last hour">
       <h2>Hooks in the last hour</h2>
       <Table
         label="Table of the hooks"
-        heads={['hook', 'a minute', 'deliveries', 'parked', 'refused', 'duplicates', 'last open failure']}
+        heads={[
+          'hook',
+          'a minute',
+          withTime('deliveries', describeSince(from, now)),
+          'parked',
+          withTime('refused', own),
+          withTime('duplicates', own),
+          'last open failure',
+        ]}
       >
         {busy
           .toSorted((one, other) => failures(other) - failures(one))
@@ -185,7 +200,7 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
                   <Line text={name ?? 'any other name'} max={60} />
                 </button>
               </td>
-              <td>{Number((lastHour.deliveries / 60).toPrecision(2))}</td>
+              <td>{Number((lastHour.deliveries / counted).toPrecision(2))}</td>
               <td>{formatCount(lastHour.deliveries)}</td>
               <td class={lastHour.parked > 0 ? 'bad' : ''}>{formatCount(lastHour.parked)}</td>
               <td class={lastHour.refused > 0 ? 'bad' : ''}>{formatCount(lastHour.refused)}</td>

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields } from '../model/api/bench.ts'
 import { call } from './api.ts'
 import { BenchView } from './bench.tsx'
-import { formatCount } from './format.ts'
+import { describeSince, formatCount } from './format.ts'
 import { toEditorUrl } from './pipe.tsx'
 import { go, type PagePlace } from './place.ts'
 import { glyphs } from './rows.ts'
@@ -54,18 +54,18 @@ export function Hooks({ place, saved, changes }: HooksProps): JSX.Element {
       {problem !== '' && <p class="empty bad">{problem}</p>}
       {hooks === undefined && problem === '' && <p class="empty">Reading …</p>}
       {hooks?.hooks.map((hook) => (
-        <HookCard key={hook.name ?? ''} hook={hook} hooksUrl={hooks.hooksUrl ?? ''} />
+        <HookCard key={hook.name ?? ''} hook={hook} all={hooks} />
       ))}
       {hooks !== undefined && <NewHook />}
     </div>
   )
 }
 
-function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): JSX.Element {
+function HookCard({ hook, all }: { hook: HookFields; all: HooksFields }): JSX.Element {
   const { name, isBuiltIn, mappings, lastFailure } = hook
   const { said, report } = useSaid()
   const now = useNow(0)
-  const url = `${hooksUrl}/${name ?? '<any name>'}`
+  const url = `${all.hooksUrl ?? ''}/${name ?? '<any name>'}`
   return (
     <article class="hook-card" aria-label={`Hook ${name ?? 'of any name'}`}>
       <h3>
@@ -125,7 +125,7 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
           ))}
         </ol>
       )}
-      <p class="dim">{describeHour(hook)}</p>
+      <p class="dim">{describeHour(hook, all)}</p>
       {lastFailure !== null && (
         <p class="last-failure">
           <span class={`state ${lastFailure.kind}`}>
@@ -166,12 +166,18 @@ function describeProof({ proof: { token, schemes } }: HookFields): string {
   return `needs ${[...(token ? ['the hook token'] : []), ...proofs].join(', or ')}`
 }
 
-function describeHour({ lastHour: { deliveries, parked, duplicates, refused } }: HookFields): string {
-  const others = Object.entries({ parked, duplicates, refused }).filter(([, count]) => count > 0)
-  const words = others.map(([name, count]) => `${formatCount(count)} ${name}`)
+/** Deliveries are counted in the store, the others since the start of the gateway: a shorter time is named. */
+function describeHour({ lastHour }: HookFields, { countedSince }: HooksFields): string {
+  const { deliveries, parked, duplicates, refused } = lastHour
+  const name = (counts: Readonly<Record<string, number>>) =>
+    Object.entries(counts).flatMap(([word, count]) => (count > 0 ? `${formatCount(count)} ${word}` : []))
   const all =
     deliveries === 0 ? 'no delivery' : `${formatCount(deliveries)} ${deliveries === 1 ? 'delivery' : 'deliveries'}`
-  return `In the last hour: ${[all, ...words].join(', ')}.`
+  const own = name({ duplicates, refused })
+  const ownSince = own.length === 0 ? '' : describeSince(countedSince.others)
+  const stored = [all, ...name({ parked }), ...(ownSince === '' ? own : [])]
+  const when = describeSince(countedSince.deliveries).replace('s', 'S') || 'In the last hour'
+  return `${when}: ${stored.join(', ')}.${ownSince === '' ? '' : ` ${ownSince.replace('s', 'S')}: ${own.join(', ')}.`}`
 }
 
 /** Opens the bench of a hook without a mapping. A template that is saved there becomes a mapping. */

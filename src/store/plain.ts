@@ -1,6 +1,7 @@
 // The calls of `Store` that are the same script in each engine: plain reads and writes of one table or two.
 import { addEntry, pruneEntries, readEntries } from './audit-log.ts'
 import { noteBudgetAlert, raiseBudget, readAccounts, wakeBudgets } from './accounts.ts'
+import { countBefore, tally } from './counts.ts'
 import { selectAnswered, toAnswered } from './delivery-rows.ts'
 import { selectGathered } from './flow.ts'
 import { hold, readHolds, unhold } from './holds.ts'
@@ -65,6 +66,7 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
       const [row] = yield* run(`SELECT count(*) AS count FROM deliveries WHERE ${isParked} AND waits_for = $1`, name)
       return Number(row?.['count'] ?? 0)
     },
+    countBefore,
     countQueuedOfKey: countQueued,
     *cursor(name) {
       const [row] = yield* run('SELECT value FROM cursors WHERE name = $1', name)
@@ -104,6 +106,7 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
     },
     quarantinedRequests: findQuarantined,
     sealedContent: findSealed,
+    tally,
     *taskAgeMs(standsFor) {
       return readAge(yield* run('SELECT $now - max(created_at) AS age FROM jobs WHERE stands_for = $1', standsFor))
     },

@@ -15,13 +15,12 @@
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
 import type { DeliveriesQuery, KeptQuery, SearchStep } from './queries.ts'
-import type { DeliveryState } from '../core/model/delivery.ts'
-import type { JobState } from '../model/api/answers.ts'
 import type { ClaimedJob, Ending, Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { QuarantineBounds, QuarantinedRequest, QuarantineQuery, SealedRequest } from './quarantine.ts'
 import type { AuditKeeper, AuditReader } from './audit.ts'
 import type { AccountReader, BudgetKeeper } from './budgets.ts'
+import type { CountReader } from './counts.ts'
 import type { ProgressReader } from './progress.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
 import type { TurnKeeper } from './turns.ts'
@@ -50,7 +49,7 @@ import type { CursorMoves } from './cursors.ts'
 import type { TranscriptKeeper } from './transcripts.ts'
 
 /** The part of the store that a read-only process has. */
-export interface StoreReader extends AccountReader, AuditReader, ProgressReader, WaitReader {
+export interface StoreReader extends AccountReader, AuditReader, CountReader, ProgressReader, WaitReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before it; none if the store has no
    * such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source,
@@ -107,12 +106,6 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   unfinishedJobs(query: { key: string; limit: number }): Promise<Job[]>
   /** The holds that apply now, in the order of their labels. */
   holds(): Promise<Hold[]>
-  /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
-  counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
-  /** The number of deliveries in a state. Reads only an index; but Postgres reads the table for `accepted`, and SQLite also the rows that its catalog lacks. */
-  countInState(state: DeliveryState): Promise<number>
-  /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
-  countParkedFor(name: string): Promise<number>
   /** The modules that pending and parked deliveries wait for, and `someMapping`, each once. Reads one index entry for each name. */
   waitedFor(): Promise<string[]>
   /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. In SQLite, an owner reads no rows for it. */

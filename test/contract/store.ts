@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { describeAudit } from './audit.ts'
 import { describeBudgets } from './budgets.ts'
+import { describeCounts } from './counts.ts'
 import { describeCursors } from './cursors.ts'
 import { describeDeliveries } from './deliveries.ts'
 import { describeDue } from './due.ts'
@@ -54,6 +55,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describePosts,
       describeSessions,
       describeQuarantine,
+      describeCounts,
       describeReads,
       describeKept,
       describeSweep,

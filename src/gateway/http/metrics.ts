@@ -13,9 +13,8 @@ import { createLastHour, type LastHour } from './api/last-hour.ts'
 export type Metrics = {
   readonly meter: Meter
   readonly contentType: string
-  /** The last hour, for the admin API. */
-  minutes: LastHour['minutes']
-  hookCounts: LastHour['hookCounts']
+  /** What is counted in memory, for the admin API. */
+  readonly lastHour: Omit<LastHour, 'meter'>
   /** The page in Prometheus' text format. Rejects if the store cannot be read. */
   renderPage(): Promise<string>
 }
@@ -144,8 +143,7 @@ export function createMetrics({
       if ('hook' in labels) deliverySeconds.observe({ hook: labels.hook }, value)
       else if ('step' in labels) stepSeconds.observe({ step: labels.step }, value)
     },
-    minutes: lastHour.minutes,
-    hookCounts: lastHour.hookCounts,
+    lastHour,
     contentType: registry.contentType,
     async renderPage() {
       const [counts, dueForMs = 0, waiting, budgets, waitCounts, holds] = await Promise.all([

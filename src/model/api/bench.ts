@@ -38,7 +38,7 @@ export const HookCounts = z.object({
 })
 export type HookCounts = z.infer<typeof HookCounts>
 
-/** `name`: null for the mappings that take every name. `lastHour`: since the start of the gateway, at most an hour. */
+/** `name`: null for the mappings that take every name. `lastHour`: deliveries by their present state; `duplicates` and `refused` of this gateway. */
 export const HookFields = z.object({
   name: z.string().nullable(),
   isBuiltIn: z.boolean(),
@@ -57,10 +57,14 @@ export const HookFields = z.object({
 })
 export type HookFields = z.infer<typeof HookFields>
 
-/** `canEdit`: `hookloom dev` runs the gateway, so the page may change the templates of the configuration. */
+/**
+ * `canEdit`: `hookloom dev` runs the gateway, so the page may change the templates of the configuration. `countedSince`: since when the counts of
+ * `lastHour` are complete: deliveries are counted in the store, the others since the start of this gateway.
+ */
 export const HooksFields = z.object({
   hooksUrl: z.string().nullable(),
   canEdit: z.boolean(),
+  countedSince: z.object({ deliveries: z.string(), others: z.string() }),
   hooks: readonlyList(HookFields),
 })
 export type HooksFields = z.infer<typeof HooksFields>

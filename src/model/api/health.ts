@@ -108,6 +108,11 @@ export const HealthFields = z.object({
   dueSince: z.string().nullable().describe('When the job that has been due for longest became due.'),
   slots: SlotFields,
   lanes: readonlyList(z.object({ lane: z.string(), jobs: z.number(), since: z.string(), running: z.boolean() })),
-  minutes: readonlyList(MinuteFields).describe('The last 60 minutes at most, since the start of the gateway.'),
+  minutes: readonlyList(MinuteFields).describe('The last 60 minutes at most.'),
+  minutesSince: z
+    .object({ deliveries: z.string(), others: z.string() })
+    .describe(
+      '`deliveries`: counted in the store from this time on. `others`: duplicates, refused requests, runs, reloads and latencies of this gateway, since its start.',
+    ),
 })
 export type HealthFields = z.infer<typeof HealthFields>

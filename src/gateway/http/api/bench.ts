@@ -16,7 +16,17 @@ import { send } from './send.ts'
 
 type BenchParts = Pick<
   ApiParts,
-  'generation' | 'store' | 'refusals' | 'clock' | 'hooksUrl' | 'dir' | 'bench' | 'replayer' | 'handed' | 'hookCounts'
+  | 'generation'
+  | 'store'
+  | 'refusals'
+  | 'clock'
+  | 'hooksUrl'
+  | 'dir'
+  | 'bench'
+  | 'replayer'
+  | 'handed'
+  | 'lastHour'
+  | 'hour'
 >
 
 export function handleBench(parts: BenchParts) {
@@ -62,9 +72,10 @@ export function handleBench(parts: BenchParts) {
 }
 
 async function readHooks(parts: BenchParts): Promise<HooksFields> {
-  const { generation, bench, hooksUrl, hookCounts } = parts
+  const { generation, bench, hooksUrl, lastHour, hour } = parts
   const current = generation()
   const cases = (await readCases(parts)).toSorted((one, other) => other.at - one.at)
+  const counted = await hour()
   const paths = [...new Set(current.mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || []))]
   const nameless = current.mappings.filter(({ match }) => normalizeHookName(match.path ?? '') === '')
   const root = await resolveTransformsRoot({ configDir: parts.dir, transformsDir: current.config.hooks.transformsDir })
@@ -80,12 +91,13 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
       shadow: shadows.find(({ mappingId }) => mappingId === mapping.id),
     })
   }
+  const names = new Set([...paths, 'agent', 'wake'])
   const toHook = (name: string, hook: Hook): HookFields => ({
     name,
     isBuiltIn: hook.kind === 'built-in',
     proof: readProof(hook.kind === 'built-in' ? undefined : hook.mappings),
     mappings: hook.mappings.map(toMapping),
-    lastHour: hookCounts(name),
+    lastHour: lastHour.hookCounts(name, counted, names),
     lastFailure: toFailure(cases.find((one) => one.hook === name)),
   })
   const anywhere: HookFields = {
@@ -93,13 +105,14 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
     isBuiltIn: false,
     proof: readProof(nameless),
     mappings: nameless.map(toMapping),
-    lastHour: hookCounts('*'),
+    lastHour: lastHour.hookCounts(undefined, counted, names),
     lastFailure: null,
   }
-  const hooks = [...paths, 'agent', 'wake'].map((path) => toHook(path, current.findHook(path)))
+  const hooks = [...names].map((path) => toHook(path, current.findHook(path)))
   return {
     hooksUrl: hooksUrl() ?? null,
     canEdit: bench.saveTemplate !== undefined,
+    countedSince: { deliveries: toIsoTime(counted.since), others: toIsoTime(lastHour.since()) },
     hooks: nameless.length === 0 ? hooks : [...hooks, anywhere],
   }
 }

@@ -7,6 +7,7 @@ import { Problem } from '../../../core/model/problem.ts'
 import type { DeliveryRecord } from '../../../store/records.ts'
 import type { Store } from '../../../store/store.ts'
 import type { CallRequest } from './handlers.ts'
+import { clockMs } from './hour-of-store.ts'
 import { readLimit, readMoment, readParameter, readStateParameter } from './query.ts'
 import { readRows, type RowParts } from './rows.ts'
 import type { DeliveryPage } from '../../../model/api/answers.ts'
@@ -20,8 +21,6 @@ const shortStepMs = 4
 const longStepMs = 12
 /** A search ends after this time, and the client asks for the rest. */
 const maxSearchMs = 60
-/** A search with `since` goes back this much further, because the clock may have been set back between two deliveries. */
-const clockMs = 3_600_000
 
 type ListParts = RowParts & { readonly store: Store }
 

@@ -12,7 +12,10 @@ import type { ProblemFields, HealthFields, SlotFields } from '../../../model/api
 /** The maximum number of queues that are shown, the longest first: an operator looks at only a few. */
 const shownLanes = 20
 
-type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes' | 'slots'>
+type HealthParts = Pick<
+  ApiParts,
+  'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'lastHour' | 'hour' | 'slots'
+>
 
 export function handleHealth(parts: HealthParts) {
   return {
@@ -22,14 +25,15 @@ export function handleHealth(parts: HealthParts) {
 }
 
 async function readHealth(parts: HealthParts): Promise<HealthFields> {
-  const { store, generation, status, dir, hooksUrl, minutes, slots } = parts
-  const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes, nodes] = await Promise.all([
+  const { store, generation, status, dir, hooksUrl, lastHour, hour, slots } = parts
+  const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes, nodes, counted] = await Promise.all([
     store.health(),
     store.counts(),
     store.waitingBytes(),
     store.dueForMs(),
     store.lanes({ limit: shownLanes }),
     store.nodes(),
+    hour(),
   ])
   const { problems, lastReloadAt, lastGoodAt, ...live } = status()
   const broken = problems.map(async (problem): Promise<ProblemFields> => ({
@@ -54,7 +58,8 @@ async function readHealth(parts: HealthParts): Promise<HealthFields> {
     dueSince: dueForMs === undefined ? null : toIsoTime(Date.now() - dueForMs),
     slots: toSlotFields(slots()),
     lanes: lanes.map((lane) => ({ ...lane, since: toIsoTime(lane.since) })),
-    minutes: minutes(),
+    minutes: lastHour.minutes(counted),
+    minutesSince: { deliveries: toIsoTime(counted.since), others: toIsoTime(lastHour.since()) },
   }
 }
 

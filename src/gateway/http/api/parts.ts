@@ -3,8 +3,6 @@ import type { ParkedCalls } from '../../deliveries/parked-calls.ts'
 import type { Recovery } from '../../deliveries/recovery/recovery.ts'
 import type { RefusedCalls } from '../../deliveries/refused/calls.ts'
 import type { Rerunner } from '../../deliveries/rerun.ts'
-import type { HookCounts } from '../../../model/api/bench.ts'
-import type { MinuteFields } from '../../../model/api/health.ts'
 import type { ShadowFields } from '../../../model/api/replay.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Slots } from '../../../model/runner.ts'
@@ -15,6 +13,8 @@ import type { HandshakeSecrets } from '../handshake-secrets.ts'
 import type { Generation } from '../../generation/generation.ts'
 import type { Clock, Store } from '../../../store/store.ts'
 import type { Refusals } from '../refusals.ts'
+import type { HourOfStore } from './hour-of-store.ts'
+import type { LastHour } from './last-hour.ts'
 import type { Changes } from '../../../store/changes.ts'
 
 /** Whether all saved files are live, and what does not work. Times are milliseconds since the epoch. */
@@ -44,8 +44,9 @@ export type ApiParts = {
   readonly store: Store
   readonly changes: Pick<Changes, 'count' | 'since'>
   readonly slots: () => Slots
-  /** The minutes of the last hour. */
-  readonly minutes: () => readonly MinuteFields[]
+  readonly lastHour: Omit<LastHour, 'meter'>
+  /** The deliveries of the last hour, counted in the store. */
+  readonly hour: () => Promise<HourOfStore>
   /** The base URL of the hooks; undefined before their port listens. */
   readonly hooksUrl: () => string | undefined
   readonly refusals: Refusals
@@ -67,7 +68,6 @@ export type ApiParts = {
   readonly handed: HandshakeSecrets
   /** Queues a test alert. Resolves to the id of its job. */
   readonly testAlert: () => Promise<string>
-  readonly hookCounts: (name: string) => HookCounts
   readonly auditor: Auditor
   readonly log: Log
 }
