@@ -27,7 +27,7 @@ export function formatPath(path: ConditionPath): string {
 function formatStep(step: ConditionPath[number], at: number): string {
   if (step === anyItem) return '[*]'
   if (typeof step === 'number') return `[${step}]`
-  if (step === '' || special.test(step)) return `['${step.replace(escaped, escapeCharacter)}']`
+  if (step === '' || step === '*' || special.test(step)) return `['${step.replace(escaped, escapeCharacter)}']`
   return at === 0 ? step : `.${step}`
 }
 

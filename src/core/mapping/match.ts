@@ -8,7 +8,7 @@ import { normalizeHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
-import { parseConditionPath, readValues } from '../model/path.ts'
+import { isNowhere, parseConditionPath, readValues } from '../model/path.ts'
 
 /** The fields of a delivery that are one word. A condition compares the word. */
 const words = ['source', 'event'] as const
@@ -224,6 +224,11 @@ function compileHeaderCondition(name: string, wanted: ConditionValue): Condition
 function compilePayloadCondition(id: string, expression: string, wanted: ConditionValue): DescribedCondition {
   const path = parsePayloadPath(id, expression)
   const { description, findMissAmong } = compileComparison(wanted)
+  if (isNowhere(path) && findMissAmong([undefined]) !== undefined) {
+    const why =
+      'finds nothing in any payload, so the condition is never true. Items count from 0, and the names constructor, prototype and __proto__ are not read.'
+    throw new Problem('config-invalid', `Mapping "${id}": match.payload: The path ${quote(expression)} ${why}`)
+  }
   const condition: Condition = ({ body }) => {
     const values = readValues(readPayload(body), path)
     const miss = findMissAmong(values)

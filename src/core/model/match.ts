@@ -39,7 +39,18 @@ const textTests = {
   exists: z.boolean().optional().describe('Whether there is a value. Null is a value.'),
   matches: Expression.optional(),
 }
-const TextTests = z.strictObject(textTests).refine(hasTest, needsTest)
+const isPossible = ({ exists, ...tests }: { exists?: boolean | undefined }): boolean =>
+  exists !== false || Object.keys(tests).every((name) => name === 'not')
+const needsPossible = 'must not ask for a missing value and for what only a value can be'
+type Patterns = { matches?: string | undefined; not?: unknown }
+const isFree = ({ matches, not }: Patterns): boolean =>
+  matches === undefined || !(typeof not === 'object' && not !== null && 'matches' in not && not.matches === matches)
+const needsFree = 'must not ask for what it denies'
+const TextTests = z
+  .strictObject(textTests)
+  .refine(hasTest, needsTest)
+  .refine(isPossible, needsPossible)
+  .refine(isFree, needsFree)
 
 /** Tests of one value of the payload, which must all be true. */
 const ValueTests = z
@@ -55,6 +66,8 @@ const ValueTests = z
     lte: z.number().optional().describe('The value is a number less than this one, or equal to it.'),
   })
   .refine(hasTest, needsTest)
+  .refine(isPossible, needsPossible)
+  .refine(isFree, needsFree)
   .refine(({ gt, gte, lt, lte }) => {
     const [low, high] = [Math.max(gt ?? -Infinity, gte ?? -Infinity), Math.min(lt ?? Infinity, lte ?? Infinity)]
     return low < high || (low === high && gt !== low && lt !== high)

@@ -11,6 +11,8 @@ export type Path = readonly PathStep[]
 export type PathFault = (index: number, expected: string) => Problem
 
 const nowhere = -1
+/** Whether no payload has a value at the path: it has a negative index, or a name that no path reads. */
+export const isNowhere = (path: ConditionPath): boolean => path.includes(nowhere)
 const name = /[^.[\]]+/y
 const bracket = /\[(?:\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\s*|(-?\d+)|(\*))\]/sy
 
@@ -57,6 +59,8 @@ function parseSteps<Any>(
     }
     const word = matchAt(name, expression, at)?.[0]
     if (word === undefined) throw createFault(at, 'the name of a field')
+    if (word === '*')
+      throw createFault(at, '[*] for any item of a list, which only conditions have, or ["*"] for a field of this name')
     if (word !== word.trim()) throw createFault(at, 'the name of a field without spaces around it')
     steps.push(toStep(word))
     at += word.length

@@ -137,6 +137,16 @@ describe('conditions of a mapping', () => {
     expect(() => find(createRouter([toMapping('asks', { payload: { a: 1 } })]), parts)).toThrow('The body is not JSON')
   })
 
+  test.each(['items[-1].id', 'constructor.name', 'items[*].prototype', 'items.*.id'])(
+    'a condition on the path %s, which finds no value in any payload, is an error',
+    (path) => {
+      for (const wanted of ['x', { exists: true }]) {
+        const compile = () => createRouter([toMapping('never', { payload: { [path]: wanted } })])
+        expect(compile).toThrow(/Mapping "never": match\.payload: /)
+      }
+    },
+  )
+
   test('an invalid payload path is an error that names the mapping', () => {
     expect(() => createRouter([toMapping('broken', { payload: { 'a..b': 1 } })])).toThrow(
       /Mapping "broken": match\.payload: The path "a\.\.b" is wrong at column 3/,

@@ -11,7 +11,7 @@ const payload: JsonValue = JSON.parse(`{
   "pull_request": { "draft": false, "merged_at": null },
   "event-data": { "first name": "Ada" },
   "rows": { "0": "by name" },
-  "fields": { "System.Title": "A bug", "a|b}}\\"'\\\\": "odd", "": "empty", "\\u00e9\\n": "line" },
+  "fields": { "System.Title": "A bug", "a|b}}\\"'\\\\": "odd", "": "empty", "*": "star", "\\u00e9\\n": "line" },
   "data[email]": "ada@example.org",
   "length": 7,
   "__proto__": { "polluted": "yes" },
@@ -50,6 +50,7 @@ describe('paths into a payload', () => {
     ["fields['']", 'empty'],
     ["fields['\\u00e9\\n']", 'line'],
     ["['fields']['System.Title']", 'A bug'],
+    ['fields["*"]', 'star'],
     ['["data[email]"]', 'ada@example.org'],
   ])('the path %s finds its value', (expression, expected) => {
     expect(read(expression)).toEqual(expected)
@@ -107,6 +108,10 @@ describe('paths into a payload', () => {
     ["a['b]", `column 2: expected a closing "']"`],
     ['a["b\\x"]', 'column 5: expected one of'],
     ['a[*].b', 'column 3: expected the number of an array item, because only conditions have "[*]"'],
+    [
+      'a.*.b',
+      'column 3: expected [*] for any item of a list, which only conditions have, or ["*"] for a field of this name',
+    ],
     ['a[]', 'column 3: expected the number of an array item'],
     ['a[0]b', 'column 5: expected a "." or a "[", found "b"'],
     ['a]', 'column 2: expected a "." or a "[", found "]"'],

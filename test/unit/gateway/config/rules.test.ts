@@ -556,18 +556,29 @@ describe('conditions of a mapping', () => {
     [{ gt: '5' }, /gt/],
     [{ gt: 5, lt: 5 }, /must have limits that a number can fit/],
     [{ gte: 5, lt: 5 }, /must have limits that a number can fit/],
+    [{ exists: false, matches: 'x' }, /must not ask for a missing value and for what only a value can be/],
+    [{ exists: false, lte: 5 }, /must not ask for a missing value/],
+    [{ matches: 'x', not: { matches: 'x' } }, /must not ask for what it denies/],
     [{ matchs: 'x' }, /matchs/],
   ])('the conditions %j of a payload field are refused', (tests, reason) => {
     expect(checkPayload(tests)[0]).toMatch(reason)
   })
 
   test('a condition of a payload field is accepted if some value can satisfy it', () => {
-    const fitting = [{ gte: 5, lte: 5 }, { gt: 5 }, { exists: false }, { not: null }, { not: ['a', 1] }]
+    const fitting = [
+      { gte: 5, lte: 5 },
+      { gt: 5 },
+      { exists: false },
+      { not: null },
+      { not: ['a', 1] },
+      { exists: false, not: 1 },
+    ]
     expect(fitting.flatMap(checkPayload)).toEqual([])
     expect(checkMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])
   })
 
   test('an event or header with a number range is refused, and so is an alternative with a path or without a condition', () => {
+    expect(checkMapping({ match: { event: { exists: false, matches: 'x' } } })[0]).toMatch(/must not ask for a missing/)
     expect(checkMapping({ match: { event: { gt: 1 } } })[0]).toMatch(/event.gt is an unknown key/)
     expect(checkMapping({ match: { headers: { a: { lt: 1 } } } })[0]).toMatch(/a.lt is an unknown key/)
     expect(checkMapping({ match: { any: [{}] } })).toEqual([expect.stringMatching(/must have at least one condition/)])
