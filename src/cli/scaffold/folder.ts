@@ -59,7 +59,13 @@ export async function renewEditorConfig(dir: string): Promise<void> {
 /** The parts of the tsconfig.json that depend on the installation. */
 const InstalledPaths = z.object({
   typeRoots: z.array(z.string()),
-  paths: z.strictObject({ hookloom: z.array(z.string()), zod: z.array(z.string()), 'zod/v4': z.array(z.string()) }),
+  paths: z.strictObject({
+    hookloom: z.array(z.string()),
+    // an older file does not have it
+    'hookloom/testing': z.array(z.string()).optional(),
+    zod: z.array(z.string()),
+    'zod/v4': z.array(z.string()),
+  }),
 })
 const EditorConfig = z.object({ compilerOptions: InstalledPaths })
 
@@ -142,6 +148,7 @@ function findInstalledPaths(): z.infer<typeof InstalledPaths> {
     typeRoots: [dirname(resolveDependencyPath('@types/node'))],
     paths: {
       hookloom: [resolvePackagePath('dist', 'define.d.ts')],
+      'hookloom/testing': [resolvePackagePath('dist', 'testing.d.ts')],
       zod: [resolveDependencyPath('zod')],
       'zod/v4': [resolveDependencyPath('zod', 'v4')],
     },

@@ -27,7 +27,8 @@ const usage = z.object({
 })
 const failure = { detail, usage: usage.exactOptional(), mayCost: z.literal(true).exactOptional() }
 const wait = { retryAfterMs: z.number().nonnegative().exactOptional() }
-const Result = z.discriminatedUnion('status', [
+/** The result of a turn. */
+export const RunnerResult = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('ok'),
     text: z.string(),
@@ -59,7 +60,7 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
     id,
     async run(request, io) {
       try {
-        const result = Result.safeParse(await parts.run(request, io))
+        const result = RunnerResult.safeParse(await parts.run(request, io))
         if (result.success) {
           const { data } = result
           if (data.status === 'ok') return data
