@@ -25,6 +25,8 @@ type Alert = {
  */
 const maxRuns = 10
 const excerptLength = 300
+/** What a cut between the two units of an emoji leaves. */
+const halfCharacter = /[\ud800-\udbff]$/
 
 export default defineTransform<Notification>(({ payload }, { log }) => {
   const { externalURL, truncatedAlerts = 0, alerts = [] } = payload
@@ -59,5 +61,5 @@ function toRun({ labels, annotations = {}, startsAt, generatorURL, fingerprint }
 
 function toExcerpt(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, ' ')
-  return line.length > excerptLength ? `${line.slice(0, excerptLength).trimEnd()} […]` : line
+  return line.length > excerptLength ? `${line.slice(0, excerptLength).replace(halfCharacter, '').trimEnd()} […]` : line
 }

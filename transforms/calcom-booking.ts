@@ -35,6 +35,8 @@ const happened: Record<string, string> = {
 }
 const maxAttendees = 10
 const excerptLength = 1000
+/** What a cut between the two units of an emoji leaves. */
+const halfCharacter = /[\ud800-\udbff]$/
 
 export default defineTransform({
   payload: BookingEvent,
@@ -74,5 +76,5 @@ function toPerson({ name, email, timeZone }: z.infer<typeof Person>): string {
 }
 
 function toExcerpt(text: string): string {
-  return text.length > excerptLength ? `${text.slice(0, excerptLength).trimEnd()} […]` : text
+  return text.length > excerptLength ? `${text.slice(0, excerptLength).replace(halfCharacter, '').trimEnd()} […]` : text
 }

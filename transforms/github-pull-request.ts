@@ -30,6 +30,8 @@ const happened: Record<string, string> = {
 /** People also mark unfinished work in the title: "WIP: …", "[WIP] …". */
 const unfinished = /^\W*(wip|work in progress)\b/i
 const excerptLength = 1500
+/** What a cut between the two units of an emoji leaves. */
+const halfCharacter = /[\ud800-\udbff]$/
 
 export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
   const { action = '', number, pull_request: pull, repository } = payload
@@ -67,5 +69,5 @@ export default defineTransform<PullRequestEvent>(({ payload }, { log }) => {
 function toExcerpt(body: string): string {
   const text = body.replaceAll('\r\n', '\n').trim()
   if (text === '') return 'It has no description.'
-  return text.length > excerptLength ? `${text.slice(0, excerptLength).trimEnd()} […]` : text
+  return text.length > excerptLength ? `${text.slice(0, excerptLength).replace(halfCharacter, '').trimEnd()} […]` : text
 }

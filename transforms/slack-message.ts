@@ -27,6 +27,8 @@ type SlackEvent = {
 /** The subtypes of messages that people write. All others are edits, joins, bots and the like. */
 const written = ['file_share', 'thread_broadcast', 'me_message']
 const excerptLength = 4000
+/** What a cut between the two units of an emoji leaves. */
+const halfCharacter = /[\ud800-\udbff]$/
 const maxFiles = 10
 
 export default defineTransform<SlackEvent>(({ payload }, { log }) => {
@@ -71,5 +73,5 @@ function isWritten({ type, api_app_id: self, event, authorizations = [] }: Slack
 
 function toExcerpt(text: string): string {
   const said = text.trim()
-  return said.length > excerptLength ? `${said.slice(0, excerptLength).trimEnd()} […]` : said
+  return said.length > excerptLength ? `${said.slice(0, excerptLength).replace(halfCharacter, '').trimEnd()} […]` : said
 }

@@ -52,9 +52,10 @@ export function findDivergence(one: string, other: string, { max, lead }: { max:
   return Math.max(0, same - lead)
 }
 
-/** At most `max` characters, beginning at `from`, with … in place of what is left out. */
-export function cutFrom(text: string, from: number, max: number): string {
-  const part = text.slice(from, from + max)
+/** At most `max` characters, beginning at `from` or at the half of a code point before it, with … in place of what is left out. */
+export function cutFrom(text: string, at: number, max: number): string {
+  const from = findCharacterStart(text, at)
+  const part = takeStart(text.slice(from), max)
   return `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`
 }
 

@@ -1,7 +1,7 @@
 // Puts text from outside between two markers with an id that its author cannot know. Nothing in the text reads as such a marker,
 // or as a control token of a chat template, even for a reader who folds letters and undoes escapes.
 import { stripVTControlCharacters } from 'node:util'
-import { replaceInvisible } from '../base/text.ts'
+import { replaceInvisible, takeStart } from '../base/text.ts'
 import { foreignLetter, opener } from './lookalikes.ts'
 import { toSkeleton, type Skeleton } from './skeleton.ts'
 
@@ -143,13 +143,6 @@ function replaceUnsafe(text: string, skeleton: Skeleton): string {
   )
 }
 
-/** The first `max` UTF-16 units, or one unit less if the cut would halve a code point. */
-function cut(text: string, max: number): string {
-  if (text.length <= max) return text
-  const halved = /[\uD800-\uDBFF]/.test(text.charAt(max - 1)) && /[\uDC00-\uDFFF]/.test(text.charAt(max))
-  return text.slice(0, halved ? max - 1 : max)
-}
-
 /** Removes terminal sequences and invisible characters, except tabs. Each line break becomes a line feed. */
 function removeUnseen(text: string): string {
   return replaceInvisible(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
@@ -161,7 +154,7 @@ function removeUnseen(text: string): string {
  */
 export function toLine(text: string): string {
   // Neutralised last: a line break that becomes a space can join two halves of a marker
-  return cut(
+  return takeStart(
     neutralise(
       removeUnseen(
         stripVTControlCharacters(text)
@@ -190,7 +183,7 @@ export function wrapExternalTexts(texts: readonly Omit<ExternalText, 'notice'>[]
 function buildBlock({ text, source, from, subject, id, maxChars = defaultMaxChars }: ExternalText): string {
   if (!/^[0-9a-f]{16}$/.test(id)) throw new RangeError('The id of a boundary must be 16 lower-case hex digits')
   const seen = removeUnseen(text)
-  const kept = cut(seen, maxChars)
+  const kept = takeStart(seen, maxChars)
   const head = [
     `Source: ${toLine(source) || 'unknown'}`,
     ...formatHeadLine('From', from),

@@ -6,7 +6,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 import { readVersion } from '../base/package.ts'
-import { findNearest } from '../base/text.ts'
+import { findNearest, takeStart } from '../base/text.ts'
 import { loadConfig } from '../gateway/config/config.ts'
 import { isJsonObject } from '../base/json.ts'
 import type { Asked } from '../model/api/ask.ts'
@@ -121,7 +121,7 @@ function findTool(tools: readonly Tool[], name: string): Tool {
     throw new Problem('usage-invalid', `The tool "${name}" changes something. "hookloom mcp --write" has it.`)
   }
   const names = tools.map((tool) => tool.name)
-  const near = findNearest(name.slice(0, 100), names)
+  const near = findNearest(takeStart(name, 100), names)
   const next = near === undefined ? `The tools are ${names.join(', ')}.` : `Did you mean "${near}"?`
   throw new Problem('usage-invalid', `There is no tool "${cutLine(name, 60)}". ${next}`)
 }

@@ -1,6 +1,6 @@
 // Converts the hooks, mappings and gateway of an openclaw.json to a configuration. Source: OpenClaw's public documentation.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
-import { trimSlashes } from '../../base/text.ts'
+import { takeStart, trimSlashes } from '../../base/text.ts'
 import type { ConfigPath } from '../../core/model/issue.ts'
 import { isAgentAllowed, isBeginningAllowed } from '../../model/config/permission.ts'
 import { Problem } from '../../core/model/problem.ts'
@@ -186,7 +186,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
 function convertMatch(section: Section): Fields | string {
   const [path, source] = [section.take('path'), section.take('source')]
   const [other] = section.listUnused()
-  if (other !== undefined) return `has the key "${other.slice(0, 60)}", which is not a condition here.`
+  if (other !== undefined) return `has the key "${takeStart(other, 60)}", which is not a condition here.`
   const name = typeof path === 'string' ? trimSlashes(path.trim()) : ''
   const wanted = typeof source === 'string' ? source.trim() : ''
   return {

@@ -1,4 +1,5 @@
 // Converts a trigger-rule of adnanh/webhook to the proofs and conditions of mappings. Source: the public documentation of webhook.
+import { takeStart } from '../../base/text.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { credentialHeaders, isSecretHeader } from '../../core/model/delivery.ts'
 import { formatPath } from '../../base/path-text.ts'
@@ -140,7 +141,7 @@ function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath,
     return noteUnsupported(
       tools,
       path,
-      `has the type "${type.slice(0, 40)}", which has no counterpart. Write a transform or a verifier.`,
+      `has the type "${takeStart(type, 40)}", which has no counterpart. Write a transform or a verifier.`,
     )
   }
   const value = match['value']
@@ -170,7 +171,7 @@ function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath,
       return noteUnsupported(
         tools,
         path,
-        `reads "${source.slice(0, 40)}", which conditions cannot read. Write a transform.`,
+        `reads "${takeStart(source, 40)}", which conditions cannot read. Write a transform.`,
       )
   }
 }

@@ -2,7 +2,7 @@
 // every text from outside goes through the quoting function of its format.
 import { createHash } from 'node:crypto'
 import { relative } from 'node:path'
-import { toPrintableLine } from '../../base/text.ts'
+import { takeStart, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../core/model/problem.ts'
 import { renderFile } from './files.ts'
 
@@ -64,7 +64,7 @@ function checkOneLine(text: string): string {
   if (!/[\p{Cc}\u2028\u2029]/u.test(text)) return text
   throw new Problem(
     'config-invalid',
-    `${JSON.stringify(toPrintableLine(text).slice(0, 200))} has a control character, so no service file can name it. Rename it. Nothing was written.`,
+    `${JSON.stringify(takeStart(toPrintableLine(text), 200))} has a control character, so no service file can name it. Rename it. Nothing was written.`,
   )
 }
 

@@ -32,7 +32,7 @@ export function compileFlow(flow: Flow, ring: string): CompiledFlow {
       expiresMs: flow.expires,
       settings: toFlowSettings(flow, {
         ring,
-        rateKey: takeStart(rateKey?.render(scope).toWellFormed() ?? '', maxKeyChars),
+        rateKey: takeStart(rateKey?.render(scope) ?? '', maxKeyChars),
       }),
       refusesAt: findRefusalCount(flow),
     }),

@@ -12,7 +12,7 @@ import type { z } from 'zod'
 import { describeFirstIssue } from '../model/issue.ts'
 import { isJsonObject, describeValueKind } from '../../base/json.ts'
 import { stringify } from '../../base/sent-json.ts'
-import { findNearest } from '../../base/text.ts'
+import { findNearest, takeStart } from '../../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { Flow } from '../model/flow.ts'
 import type { SenderResponse } from '../model/response.ts'
@@ -145,7 +145,7 @@ function describeFault(error: z.ZodError, result: unknown, kind: Action['kind'])
   const [field = ''] = issue.keys
   const known = Object.keys(results[kind].shape)
   const other = actionKinds.find((name) => name !== kind && Object.hasOwn(results[name].shape, field))
-  const named = JSON.stringify(field.slice(0, 60))
+  const named = JSON.stringify(takeStart(field, 60))
   const what = `the field ${named}, which the action "${kind}" does not have`
   if (other !== undefined)
     return { fault: `${what}. It is a field of the action "${other}": return kind: "${other}" too.` }

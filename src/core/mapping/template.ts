@@ -86,7 +86,7 @@ export function compileTemplate(text: string): Template {
     render(scope, escape = (value) => value) {
       let rendered = first
       for (let i = 0; i < reads.length; i += 1) {
-        rendered += escape(reads[i]?.(scope) ?? '') + (rest[i] ?? '')
+        rendered += escape((reads[i]?.(scope) ?? '').toWellFormed()) + (rest[i] ?? '')
       }
       return rendered
     },

@@ -2,7 +2,7 @@
 // shown.
 import type { z } from 'zod'
 import { describeValueKind } from '../../base/json.ts'
-import { findNearest, formatQuantity } from '../../base/text.ts'
+import { findNearest, formatQuantity, takeStart } from '../../base/text.ts'
 
 /** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
 export function describeFirstIssue(error: z.ZodError, input: unknown): string {
@@ -14,7 +14,7 @@ export function describeFirstIssue(error: z.ZodError, input: unknown): string {
 export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
   const where = toDottedPath([...at, ...issue.path])
   if (issue.code === 'unrecognized_keys') {
-    const keys = issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')
+    const keys = issue.keys.map((key) => `"${takeStart(key, 60)}"`).join(', ')
     const fault = issue.keys.length === 1 ? 'is not a known field' : 'are not known fields'
     return `${where === '' ? '' : `${where}: `}${keys} ${fault}`
   }

@@ -1,4 +1,5 @@
 // Shows which lines of a module ran: maps the executed parts of its bundle to the files of the author.
+import { takeStart } from '../../base/text.ts'
 import { SourceMap } from 'node:module'
 
 /** `line` and `endLine` begin at 1. `text`: the beginning of the code. */
@@ -116,7 +117,7 @@ function listPlaces(pieces: readonly Piece[], wanted: State, texts: readonly str
       last.line = Math.min(last.line, line + 1)
       last.endLine = Math.max(last.endLine, line + 1)
     } else {
-      const text = (texts[line] ?? '').slice(column).trim().slice(0, longestText)
+      const text = takeStart((texts[line] ?? '').slice(column).trim(), longestText)
       places.push({ line: line + 1, endLine: line + 1, text })
     }
     isOpen = true

@@ -1,5 +1,6 @@
 // The boundary for transforms: every module is inside the transforms directory, which is <config dir>/hooks/transforms or is inside it. A link leads out of
 // it only if the owner of the directory made it: see base/links.ts.
+import { takeStart } from '../../base/text.ts'
 import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { explainUntrustedLink } from '../../base/links.ts'
@@ -83,7 +84,7 @@ export async function resolveRealPath(path: string): Promise<string> {
  * exist. `root` is a real path.
  */
 export async function resolveModule(root: string, module: string): Promise<string> {
-  const label = `hooks.mappings[].transform.module ${JSON.stringify(module.slice(0, 200))}`
+  const label = `hooks.mappings[].transform.module ${JSON.stringify(takeStart(module, 200))}`
   if (!isPlainModulePath(module)) {
     throw new Problem(
       'config-invalid',

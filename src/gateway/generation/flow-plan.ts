@@ -1,4 +1,5 @@
 // The flow of a planned action, with the limits of its agent.
+import { takeStart } from '../../base/text.ts'
 import type { PlannedAction } from '../../core/model/action.ts'
 import { findRefusalCount, Flow, type PlannedFlow, type SharedLimits, toFlowSettings } from '../../core/model/flow.ts'
 import type { PlanSettings } from '../../model/config/plan-settings.ts'
@@ -58,7 +59,7 @@ function planReturnedFlow(
   if (unknown !== undefined)
     throw new Problem(
       'transform-result-invalid',
-      `flow.limits: ${JSON.stringify(unknown.slice(0, 60))} is not a name in limits.`,
+      `flow.limits: ${JSON.stringify(takeStart(unknown, 60))} is not a name in limits.`,
     )
   return {
     ring,

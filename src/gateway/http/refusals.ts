@@ -1,7 +1,7 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development, the refused requests are kept too.
 import type { RefusalRecord } from '../deliveries/refused/quarantine.ts'
 import { findReason } from '../deliveries/refused/reasons.ts'
-import { findNearest, formatQuantity } from '../../base/text.ts'
+import { findNearest, formatQuantity, takeStart } from '../../base/text.ts'
 import type { Log } from '../../base/log.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
 import type { ProblemCode } from '../../core/model/problem.ts'
@@ -57,7 +57,7 @@ export class Refusals {
 
   add(refusal: Refusal): void {
     const { hook, path } = refusal
-    this.#entries.push({ ...refusal, hook: hook?.slice(0, maxNameChars), path: path.slice(0, maxNameChars) })
+    this.#entries.push({ ...refusal, hook: hook && takeStart(hook, maxNameChars), path: takeStart(path, maxNameChars) })
     if (this.#entries.length > maxEntries) this.#entries.shift()
     this.#added += 1
   }

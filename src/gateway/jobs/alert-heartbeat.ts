@@ -1,6 +1,7 @@
 // The dead-man's ping of `hooks.alerts.heartbeat`: an outside monitor that hears nothing knows that the gateway is down, or that its alerts do
 // not arrive. So there is no ping while the last alert could not be delivered, the channel of the alerts cannot be used, or the store cannot
 // be written. Of several gateways, the one that watches the senders pings.
+import { takeStart } from '../../base/text.ts'
 import { withDeadline } from '../../base/time.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -119,7 +120,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   }
 
   async function note(attempt: AlertAttempt): Promise<void> {
-    const to = attempt.isDelivered ? delivered : attempt.why.slice(0, maxWhyChars)
+    const to = attempt.isDelivered ? delivered : takeStart(attempt.why, maxWhyChars)
     // another gateway may write its outcome at the same time: the last write counts
     if (await updateCursor(store, cursorName, (from = delivered) => (from === to ? undefined : to))) dueAt = 0
   }

@@ -11,7 +11,7 @@ import { safeParsePresetParts, describeIssues } from '../../model/definitions.ts
 import { toGmailPresetOptions } from '../../model/config/gmail.ts'
 import { describeConfigIssue } from '../../core/model/issue.ts'
 import { Mapping, readMappingId } from '../../core/model/mapping.ts'
-import { findNearest } from '../../base/text.ts'
+import { findNearest, takeStart } from '../../base/text.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { NamedMapping } from '../../core/mapping/compile.ts'
 import { toIdentity } from '../../core/mapping/identity.ts'
@@ -200,7 +200,7 @@ export function buildPack(pack: Pack, options: object, where: string) {
 function describeUnknownOption(key: string, known: readonly string[]): string {
   const near = findNearest(key, known)
   const hint = near === undefined ? `Options: ${known.join(', ')}.` : `Did you mean ${near}?`
-  return `${JSON.stringify(key.slice(0, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
+  return `${JSON.stringify(takeStart(key, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
 }
 
 /** The keys of an object schema; an empty list for any other schema. */

@@ -1,4 +1,5 @@
 // The fixtures of a module: requests with their expected results, one JSON file each, in a folder next to the module.
+import { takeStart } from '../../base/text.ts'
 import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
@@ -89,7 +90,7 @@ export function parseFixture(text: string): Fixture | string {
   try {
     JSON.parse(text)
   } catch (error) {
-    return `it is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ''}`
+    return `it is not JSON: ${error instanceof Error ? takeStart(error.message, 200) : ''}`
   }
   const value = tryParseSentJson(text)
   const parsed = Fixture.safeParse(value)

@@ -1,4 +1,5 @@
 // The test that a module must pass before it goes live: its own fixtures.
+import { takeStart } from '../../base/text.ts'
 import { dirname, join } from 'node:path'
 import { within } from '../../base/time.ts'
 import type { ProblemRecord } from '../../core/model/problem.ts'
@@ -66,7 +67,7 @@ function buildFixtureProblem(module: string, failures: readonly Failure[]): Prob
   const fix = 'Fix the code, or update the fixture with "hookloom test -u".'
   return {
     code: 'transform-load-failed',
-    detail: `${toModuleLabel(module)} fails its fixture ${first.name} at ${field.slice(0, 200)}${more}. ${fix}`,
+    detail: `${toModuleLabel(module)} fails its fixture ${first.name} at ${takeStart(field, 200)}${more}. ${fix}`,
     frame: failures
       .slice(0, 5)
       .map(({ name, diff, frame }) =>

@@ -1,5 +1,5 @@
 // The report of a replay as a comment in a pull request. Text that a sender may have chosen is always inside code.
-import { formatQuantity, toPrintable, toPrintableLine } from '../../base/text.ts'
+import { cut, formatQuantity, takeStart, toPrintable, toPrintableLine } from '../../base/text.ts'
 import type { ChangeFields, ReplayReport } from '../../model/api/replay.ts'
 
 /** The line by which a workflow finds its comment again. */
@@ -65,7 +65,7 @@ function renderChange({ path, before, after }: ChangeFields): string[] {
 function renderSide(sign: '-' | '+', value: unknown): string[] {
   if (value === null || value === undefined) return []
   const text = typeof value === 'string' ? value : JSON.stringify(value)
-  const cutText = text.length > maxValueChars ? `${text.slice(0, maxValueChars)}…` : text
+  const cutText = cut(text, maxValueChars)
   const lines = cutText.split('\n')
   const more = lines.length > maxLines ? [`${sign} …`] : []
   return [...lines.slice(0, maxLines).map((line) => `${sign} ${line}`), ...more]
@@ -80,7 +80,7 @@ function toBlock(text: string, language: string): string {
 }
 
 function toCode(text: string): string {
-  return `\`${toPrintableLine(text).replaceAll('`', "'").slice(0, 200)}\``
+  return `\`${takeStart(toPrintableLine(text).replaceAll('`', "'"), 200)}\``
 }
 
 /** Makes each code span a `<code>` element, for `<summary>`, where Markdown is not read. All other text is returned unchanged. */

@@ -1,7 +1,7 @@
 // The report of a replay for `--json` and the admin port: counts, groups with one example each, and a line for each delivery.
 import { type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
-import { cutFrom, findDivergence } from '../../base/text.ts'
+import { cutFrom, findDivergence, takeStart } from '../../base/text.ts'
 import type * as api from '../../model/api/replay.ts'
 import type { GenerationParts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
@@ -85,7 +85,7 @@ function toPercent(count: number, total: number): number {
 }
 
 function toExample({ deliveryId, hook, before, after, changes }: ReplayedDelivery) {
-  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => words.slice(0, shownPart.max))
+  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => takeStart(words, shownPart.max))
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toChangeFields) }
 }
 

@@ -2,7 +2,7 @@
 import type { KeptQuery } from '../../store/queries.ts'
 import { resolveTransformsRoot } from '../../core/transforms/root.ts'
 import type { TransformRuntime } from '../../core/transforms/runtime.ts'
-import { cut, toPrintableLine } from '../../base/text.ts'
+import { cut, takeStart, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { Generation } from '../generation/generation.ts'
 import { createSerialQueue } from '../../base/serial.ts'
@@ -144,7 +144,7 @@ export function createReplayer(parts: {
             if (outcome.ok) continue
             const isWritten = (await rewriteFixture(file, outcome)) !== undefined
             if (isWritten) updated.push(file.name)
-            else failing.push({ name: file.name, why: (outcome.diff[0] ?? 'it fails').slice(0, maxWhyChars) })
+            else failing.push({ name: file.name, why: takeStart(outcome.diff[0] ?? 'it fails', maxWhyChars) })
           }
           return { module, updated, failing }
         })

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { cut, takeEnd, takeStart, toWellFormed } from '../../../src/base/text.ts'
+import { cut, cutFrom, takeEnd, takeStart, toWellFormed } from '../../../src/base/text.ts'
 
 const half = '\ud83d'
 
@@ -28,6 +28,7 @@ describe('text that leaves', () => {
           expect(part.isWellFormed()).toBe(true)
           expect(part.length).toBeLessThanOrEqual(max + 1)
         }
+        expect(cutFrom(whole, Math.min(max, whole.length), 5).isWellFormed()).toBe(true)
         expect(takeStart(whole, max).length).toBeGreaterThanOrEqual(Math.min(max, whole.length) - 1)
       }),
     )

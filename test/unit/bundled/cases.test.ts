@@ -36,6 +36,15 @@ describe('the Slack transform', () => {
     },
   )
 
+  test('a long text is cut between characters', async () => {
+    for (const text of ['😀'.repeat(3_000), `x${'😀'.repeat(3_000)}`]) {
+      const payload = { type: 'event_callback', team_id: 'T0LEAFWORKS', event: { ...said, text } }
+      const [action] = toActions(await run('slack-message.ts', { headers: {}, payload }))
+      expect(action).toMatchObject({ message: expect.stringMatching(/😀 \[…\]/u) })
+      expect(JSON.stringify(action)).not.toContain('\ufffd')
+    }
+  })
+
   test('a Slack request that is not an event callback is skipped', async () => {
     expect(await send({}, { type: 'url_verification' })).toBe('skip')
   })

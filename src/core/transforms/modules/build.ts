@@ -1,4 +1,5 @@
 // Builds a module and all its imports into one text that imports nothing and can run in any thread.
+import { takeStart } from '../../../base/text.ts'
 import { createHash } from 'node:crypto'
 import { access } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
@@ -153,7 +154,7 @@ function isBuildFailure(error: unknown): error is BuildFailure {
 
 function describeMessage(label: string, first: Message | undefined, root: string): string {
   const where = first?.location ? ` at ${first.location.file}:${first.location.line}` : ''
-  return `${label} does not build${where}: ${(first?.text ?? 'no reason given').slice(0, 300)}.${suggestImport(first?.text ?? '', root)}`
+  return `${label} does not build${where}: ${takeStart(first?.text ?? 'no reason given', 300)}.${suggestImport(first?.text ?? '', root)}`
 }
 
 type Esbuild = typeof import('esbuild')

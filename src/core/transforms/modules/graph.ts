@@ -1,5 +1,6 @@
 // Resolves and loads the import graph of a module. An import may reach files of the root, packages that are installed there, the packages of
 // `provided.ts`, `hookloom`, and Node's built-in modules.
+import { takeStart } from '../../../base/text.ts'
 import { readFile, realpath } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { basename, dirname, extname, join, resolve } from 'node:path'
@@ -154,7 +155,7 @@ function explainOutside(path: string, folder: string): string {
 }
 
 function failToResolve(path: string, why: string): OnResolveResult {
-  return buildFailure(`"${path.slice(0, 200)}" ${why}`)
+  return buildFailure(`"${takeStart(path, 200)}" ${why}`)
 }
 
 /** An error without the name of the plugin, which esbuild would put before every message. */

@@ -1,4 +1,5 @@
 // Finds the place in the author's source where an exception was thrown, from a stack in the bundle.
+import { takeStart } from '../../../base/text.ts'
 import { SourceMap } from 'node:module'
 
 /** A position in a source file. The path is relative to the root; line and column begin at 1. `excerpt` is a small code frame. */
@@ -50,7 +51,7 @@ function formatExcerpt(text: string, position: { line: number; column: number })
   const rows: string[] = []
   for (let line = first; line <= last; line++) {
     const mark = line === position.line ? '>' : ' '
-    rows.push(`${mark} ${String(line).padStart(width)} | ${(lines[line - 1] ?? '').slice(0, widthOfLine)}`)
+    rows.push(`${mark} ${String(line).padStart(width)} | ${takeStart(lines[line - 1] ?? '', widthOfLine)}`)
     if (line === position.line && position.column <= widthOfLine) {
       rows.push(`  ${' '.repeat(width)} | ${' '.repeat(position.column - 1)}^`)
     }

@@ -14,7 +14,7 @@ const messageLength = 500
 export function buildThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   const what = describeKind(thrown)
   const position = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
-  const message = takeStart(readMessage(thrown), messageLength)
+  const message = takeStart(readMessage(thrown).toWellFormed(), messageLength)
   const headline = message === '' ? `threw ${what}` : `${what.replace(/^an? /, '')}: ${message}`
   if (position === undefined) return { what, at: '', frame: headline }
   const { file, line, column, excerpt } = position

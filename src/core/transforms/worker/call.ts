@@ -1,4 +1,5 @@
 // Runs one call of a transform. An exception of its code is an outcome too.
+import { takeStart } from '../../../base/text.ts'
 import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../../base/json.ts'
 import { parseBodyForCode } from '../../model/body.ts'
@@ -55,7 +56,7 @@ export function buildLostThreadProblem(label: string, cause: unknown, memoryMb: 
 }
 
 export function buildStartProblem(cause: unknown): Problem {
-  const why = cause instanceof Error ? cause.message.slice(0, 200) : 'no reason given'
+  const why = cause instanceof Error ? takeStart(cause.message, 200) : 'no reason given'
   return new Problem('transform-failed', 'The transform worker does not start.', { frame: why, cause })
 }
 

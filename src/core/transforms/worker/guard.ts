@@ -13,7 +13,7 @@ const logLineLength = 500
 export function addLine(log: string[], message: unknown): void {
   if (log.length >= logLines) return
   try {
-    log.push(takeStart(String(message), logLineLength))
+    log.push(takeStart(String(message).toWellFormed(), logLineLength))
   } catch {
     log.push('a log line that is not text')
   }

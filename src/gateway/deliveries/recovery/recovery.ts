@@ -1,5 +1,6 @@
 // Asks senders for deliveries that did not arrive: at the start, after the machine slept, every hour, and when the operator asks. Of several
 // gateways, only one asks by itself.
+import { takeStart } from '../../../base/text.ts'
 import { sleepUnlessAborted } from '../../../base/retry.ts'
 import { formatCommand } from '../../../base/shell.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
@@ -135,7 +136,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const sources = await openSources()
     const wanted = sources.filter(({ path, sender }) => name === undefined || name === path || name === sender)
     if (wanted.length === 0 && name !== undefined) {
-      throw new Problem('not-found', `No mapping with recover has the hook or the sender "${name.slice(0, 60)}".`)
+      throw new Problem('not-found', `No mapping with recover has the hook or the sender "${takeStart(name, 60)}".`)
     }
     const reports: RecoverReport[] = []
     for (const source of wanted) {

@@ -49,6 +49,8 @@ describe('the response of a mapping', () => {
 
   test('a NUL or half a surrogate pair in a response is replaced, because some stores cannot keep it', async () => {
     expect(await renderBody({ body: '{{a}}{{b}}{{c}}' }, { a: '\0', b: '\ud83d', c: '😀' })).toBe('\ufffd\ufffd😀')
+    const json = { contentType: 'application/json', body: '{"a":"{{a}}"}' }
+    expect(await renderBody(json, { a: 'x\ud83d' })).toBe('{"a":"x\ufffd"}')
   })
 
   test.each(['{"n":{{n}}}', '{"n":', ''])('the JSON template %j is invalid in the configuration', (body) => {

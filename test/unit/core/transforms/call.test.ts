@@ -70,6 +70,14 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     })
   })
 
+  test('half of a character in the log or in an exception becomes U+FFFD', async () => {
+    const text = `export default (_, { log }) => {\n  log('a😀'.slice(0, 2))\n  throw new Error('b😀'.slice(0, 2))\n}`
+    expect(await runModule(text)).toMatchObject({
+      problem: { frame: expect.stringMatching(/^Error: b\ufffd\n/) },
+      log: ['a\ufffd'],
+    })
+  })
+
   const thrown: [what: string, thrower: string, detail: string, frame: RegExp][] = [
     ['a string', `throw 'SECRET'`, 'a string', /^a string: SECRET$|^string: SECRET$/],
     ['null', 'throw null', 'null', /^threw null$/],
