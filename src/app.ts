@@ -28,6 +28,7 @@ import { createChanges, withChanges } from './store/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './gateway/http/client.ts'
 import { createHourOfStore } from './gateway/http/api/hour-of-store.ts'
 import { createMetrics } from './gateway/http/metrics.ts'
+import { createOthers } from './gateway/http/api/others.ts'
 import { createMount, type HookHandler } from './gateway/http/mount.ts'
 import { createArrivals } from './gateway/deliveries/arrivals.ts'
 import { createDrain } from './gateway/deliveries/drain.ts'
@@ -390,6 +391,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     status: readStatus,
     store,
     changes,
+    others: createOthers({ store, changes }),
     slots: jobs.slots,
     lastHour: metrics.lastHour,
     hour: createHourOfStore({ store, clock }),

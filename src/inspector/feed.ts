@@ -3,12 +3,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { DeliveryRow, StatusFields } from '../model/api/answers.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
 import { call, ApiError, toQuery } from './api.ts'
-import { type Filters, matchesFilters, mergeRows, maxRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
+import { addChanges, addPage, emptyRange, type ListRange, type RangePage, stepRows } from './range.ts'
+import { type Filters, matchesFilters, type ListRow, toRefusalRow, toListRow } from './rows.ts'
 import { describeException } from './said.ts'
 import { followChanges } from './stream.ts'
 
-export type Feed = {
-  readonly rows: readonly ListRow[]
+export type Feed = ListRange & {
   readonly isLoading: boolean
   readonly problem: string
   readonly isConnected: boolean
@@ -20,10 +20,10 @@ export type Feed = {
   readonly changed: ReadonlyMap<string, number>
   /** Pauses the list, or resumes it (false) and applies the changes that were counted. */
   pause(isPaused: boolean): void
-  /** The moment back to which a search has searched, in milliseconds since the epoch. Undefined without a search, and when it has ended. */
-  readonly searchedTo: number | undefined
-  /** Reads the next older rows, if there are any. */
+  /** Reads the next older rows, if there are any and the limit allows more rows. */
   loadOlder(): void
+  /** Lets the list have more rows, and reads the next ones. */
+  extend(): void
 }
 
 const pageRows = 200
@@ -34,12 +34,7 @@ const maxSearchMs = 2_000
 /** The minimum time between two searches for new deliveries that match. */
 const searchAgainMs = 1_500
 
-type PageOfRows = {
-  readonly rows: readonly ListRow[]
-  readonly next: string | null
-  readonly searchedTo: number | undefined
-}
-const noRows: PageOfRows = { rows: [], next: null, searchedTo: undefined }
+const noRows: RangePage = { rows: [], next: null, older: 0, searchedTo: undefined }
 const toIsoTime = (at: string) => (at === '' ? '' : new Date(Number(at)).toISOString())
 
 /** The state filter of the page as a filter of the API. Undefined: no delivery of the API has this state. */
@@ -49,9 +44,16 @@ function toApiState(state: string): string | undefined {
   return state === 'waiting' ? '' : state
 }
 
+/** `opened` resolves when the stream is open, or cannot be opened now. */
+function createOpened() {
+  let resolve = () => {}
+  const opened = new Promise<void>((done) => (resolve = done))
+  return { opened, resolve }
+}
+
 export function useFeed({ state, hook, source, q, since, until }: Filters): Feed {
   const filters = { state, hook, source, q, since, until }
-  const [rows, setRows] = useState<readonly ListRow[]>([])
+  const [range, setRange] = useState<ListRange>(emptyRange)
   const [isLoading, setLoading] = useState(true)
   const [problem, setProblem] = useState('')
   const [isConnected, setConnected] = useState(true)
@@ -60,30 +62,41 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
   const [waiting, setWaiting] = useState(0)
   const [changed, setChanged] = useState<ReadonlyMap<string, number>>(new Map())
   const [reloads, setReloads] = useState(0)
-  const [searchedTo, setSearchedTo] = useState<number>()
   const searchTimer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const now = useRef({
     filters,
     isPaused,
-    /** The cursor of the next older page. */
-    next: null as string | null,
+    range,
+    /** Changes that wait while the list is paused. */
     changedRows: new Map<string, ListRow>(),
-    /** The refusals that are older than the pages that were read. */
-    olderRefusals: [] as readonly ListRow[],
+    /** True: so many changes waited that some were forgotten, so the list must be read again. */
+    hasMissed: false,
+    /** Changes that came while the list was read: its answer may be older than they are. Undefined while it is not read. */
+    arrived: undefined as Map<string, ListRow> | undefined,
+    refusals: [] as readonly ListRow[],
     isReading: false,
   })
   now.current.filters = filters
   now.current.isPaused = isPaused
+  now.current.range = range
 
+  const stream = useRef<{ readonly opened: Promise<void>; readonly resolve: () => void }>(undefined)
+  stream.current ??= createOpened()
   useEffect(() => {
     const ended = new AbortController()
     void followChanges(
       {
         deliveries: (found: readonly DeliveryRow[]) => showChanges(found.map(toListRow)),
         refusals: (found: readonly RefusalFields[]) => showChanges(found.map(toRefusalRow)),
-        status: setStatus,
+        status: (found: StatusFields) => {
+          setStatus(found)
+          stream.current?.resolve()
+        },
         reset: () => setReloads((before) => before + 1),
-        connected: setConnected,
+        connected: (isUp: boolean) => {
+          setConnected(isUp)
+          if (!isUp) stream.current?.resolve()
+        },
       },
       ended.signal,
     )
@@ -96,9 +109,14 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       (before) => new Map([...before, ...found.map(({ id }) => [id, (before.get(id) ?? 0) + 1] as const)].slice(-500)),
     )
     if (wanted.q !== '') searchAgainSoon()
-    if (!isWaiting) return setRows((before) => mergeRows(before, found, wanted))
+    for (const row of found) now.current.arrived?.set(row.id, row)
+    if (!isWaiting) return setRange((before) => addChanges(before, found, wanted))
     for (const row of found) if (matchesFilters(row, wanted) || changedRows.has(row.id)) changedRows.set(row.id, row)
-    for (const id of changedRows.keys()) if (changedRows.size > maxRows) changedRows.delete(id)
+    for (const id of changedRows.keys()) {
+      if (changedRows.size <= stepRows) break
+      changedRows.delete(id)
+      now.current.hasMissed = true
+    }
     setWaiting(changedRows.size)
   }
 
@@ -108,13 +126,17 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       searchTimer.current = undefined
       const { filters: asked, isPaused: isWaiting } = now.current
       if (asked.q === '' || isWaiting) return
-      void readPage(null, asked).then(
-        (page) =>
-          toQuery(asked) === toQuery(now.current.filters) &&
-          setRows((before) => mergeRows(before, page.rows, asked, true)),
-        () => undefined,
-      )
+      void searchAgain(asked).catch(() => undefined)
     }, searchAgainMs)
+  }
+  async function searchAgain(asked: Filters): Promise<void> {
+    const page = await readPage(null, asked)
+    if (toQuery(asked) !== toQuery(now.current.filters)) return
+    const [newest] = now.current.range.rows
+    // more new rows than a page: those between the page and the list were not read
+    const isApart = page.next !== null && newest !== undefined && (page.rows[0]?.at ?? 0) > newest.at
+    if (isApart) setReloads((before) => before + 1)
+    else setRange((before) => addChanges(before, page.rows, asked, true))
   }
   useEffect(() => () => clearTimeout(searchTimer.current), [])
 
@@ -131,9 +153,13 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
   async function load(signal: AbortSignal): Promise<void> {
     setLoading(true)
     try {
+      // what changes before the stream is open would be missed
+      await stream.current?.opened
+      if (signal.aborted) return
+      now.current.arrived = new Map()
       const hasRefusals = (state === '' || state === 'refused') && source === ''
       const refusals = hasRefusals ? (await call('GET /api/refusals', { signal })).refusals : []
-      now.current.olderRefusals = refusals.map(toRefusalRow)
+      now.current.refusals = refusals.map(toRefusalRow)
       let next: string | null = null
       let count = 0
       const startedAt = performance.now()
@@ -147,11 +173,11 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
         const found = await readPage(next, filters, signal)
         next = found.next
         isSearch = found.searchedTo !== undefined
-        now.current.next = next
-        setSearchedTo(found.searchedTo)
         count += found.rows.filter((row) => matchesFilters(row, { ...filters, q: '' })).length
         const shown = addRefusals(found)
-        setRows((before) => mergeRows(page === 0 ? [] : before, shown, filters, true))
+        const arrived = page === 0 ? [...(now.current.arrived?.values() ?? [])] : []
+        if (page === 0) now.current.arrived = undefined
+        setRange((before) => addChanges(addPage(page === 0 ? emptyRange : before, shown, filters), arrived, filters))
       }
       setProblem('')
       setLoading(false)
@@ -162,16 +188,14 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     }
   }
 
-  /** The rows of a page, with the refusals that came after its oldest row. The last page gets all that are left. */
-  function addRefusals({ rows: found, next }: PageOfRows): readonly ListRow[] {
-    const oldest = next === null ? 0 : (found[0]?.at ?? Number.POSITIVE_INFINITY)
-    const { olderRefusals } = now.current
-    now.current.olderRefusals = olderRefusals.filter(({ at }) => at < oldest)
-    return [...found, ...olderRefusals.filter(({ at }) => at >= oldest)]
+  /** The page with the refusals that came after its oldest row. The last page gets all that are left. */
+  function addRefusals(page: RangePage): RangePage {
+    const oldest = page.next === null ? 0 : (page.rows[0]?.at ?? Number.POSITIVE_INFINITY)
+    return { ...page, rows: [...page.rows, ...now.current.refusals.filter(({ at }) => at >= oldest)] }
   }
 
   /** Reads one page. A search looks at a part of a large store, so a page may have few rows, or none, although there are more rows. */
-  async function readPage(before: string | null, wanted: Filters, signal?: AbortSignal): Promise<PageOfRows> {
+  async function readPage(before: string | null, wanted: Filters, signal?: AbortSignal): Promise<RangePage> {
     const apiState = toApiState(wanted.state)
     if (apiState === undefined) return noRows
     const times = { since: toIsoTime(wanted.since), until: toIsoTime(wanted.until) }
@@ -180,7 +204,8 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     try {
       const page = await call('GET /api/deliveries', { query, signal })
       const searched = page.searchedTo === null ? undefined : Date.parse(page.searchedTo)
-      return { rows: page.deliveries.map(toListRow), next: page.next, searchedTo: searched }
+      const older = page.older ?? undefined
+      return { rows: page.deliveries.map(toListRow), next: page.next, older, searchedTo: searched }
     } catch (error) {
       // the delivery that `before` names was deleted by the retention, and so were all older ones
       if (before !== null && error instanceof ApiError && error.status === 404) return noRows
@@ -188,10 +213,10 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     }
   }
 
-  function loadOlder(): void {
-    if (now.current.next === null || now.current.isReading || rows.length >= maxRows) return
+  function loadOlder(limit = range.limit): void {
+    if (range.next === null || now.current.isReading || range.rows.length >= limit) return
     now.current.isReading = true
-    void readOlder(now.current.next)
+    void readOlder(range.next)
       .catch(() => undefined)
       .finally(() => (now.current.isReading = false))
   }
@@ -201,15 +226,21 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     for (let at = from; ;) {
       const { filters: wanted } = now.current
       const page = await readPage(at, wanted)
-      // the list has been read again since then
-      if (now.current.next !== at) return
-      now.current.next = page.next
-      setSearchedTo(page.searchedTo)
+      // the list has been read again since then, or new rows moved its end
+      if (now.current.range.next !== at) return
       const shown = addRefusals(page)
-      setRows((before) => mergeRows(before, shown, wanted, true))
+      setRange((before) => (before.next === at ? addPage(before, shown, wanted) : before))
       if (page.next === null || page.rows.length > 0 || performance.now() - startedAt > maxSearchMs) return
       at = page.next
+      // the next step continues from a list that is drawn
+      await new Promise((done) => setTimeout(done))
     }
+  }
+
+  function extend(): void {
+    const limit = range.limit + stepRows
+    setRange((before) => ({ ...before, limit }))
+    loadOlder(limit)
   }
 
   function pause(isWaiting: boolean): void {
@@ -218,8 +249,22 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
     const found = [...now.current.changedRows.values()]
     now.current.changedRows.clear()
     setWaiting(0)
-    setRows((before) => mergeRows(before, found, filters))
+    if (now.current.hasMissed) setReloads((before) => before + 1)
+    else setRange((before) => addChanges(before, found, filters))
+    now.current.hasMissed = false
   }
 
-  return { rows, isLoading, problem, isConnected, status, waiting, isPaused, changed, searchedTo, pause, loadOlder }
+  return {
+    ...range,
+    isLoading,
+    problem,
+    isConnected,
+    status,
+    waiting,
+    isPaused,
+    changed,
+    pause,
+    loadOlder: () => loadOlder(),
+    extend,
+  }
 }

@@ -1,10 +1,10 @@
 // The live list. All rows have the same height, and only the rows near the visible ones are in the document, so thousands of rows scroll smoothly.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { HealthFields } from '../model/api/health.ts'
 import type { Feed } from './feed.ts'
-import { formatClock, formatCount, formatLongDay } from './format.ts'
-import { go, type PagePlace, stateFilters } from './place.ts'
+import { formatLongDay } from './format.ts'
+import { ListEnd } from './list-end.tsx'
+import { go, type PagePlace } from './place.ts'
 import { describeRow, findRowState, formatTook, glyphs, type ListItem, type ListRow, toListItems } from './rows.ts'
 import { Start } from './start.tsx'
 import { Age, Line, useNow } from './text.tsx'
@@ -120,14 +120,7 @@ export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Ele
           })}
         </div>
       </div>
-      {feed.searchedTo !== undefined && !feed.isLoading && (
-        <p class="searched" role="status">
-          Searched back to {formatClock(feed.searchedTo)}.{' '}
-          <button type="button" class="link" onClick={() => feed.loadOlder()}>
-            search further
-          </button>
-        </p>
-      )}
+      {!isEmpty || feed.searchedTo !== undefined ? <ListEnd feed={feed} /> : null}
     </div>
   )
 }
@@ -225,76 +218,4 @@ function Empty({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
   if (isFiltered && feed.searchedTo !== undefined) return <p class="empty">Nothing was found so far.</p>
   if (isFiltered) return <p class="empty">Nothing matches these filters. New deliveries that match appear here.</p>
   return <Start />
-}
-
-type FilterBarProps = { place: PagePlace; feed: Feed; health: HealthFields | undefined; attention: number }
-
-export function FilterBar({ place, feed, health, attention }: FilterBarProps): JSX.Element {
-  const counts: Readonly<Record<string, number | undefined>> = {
-    ...health?.deliveries,
-    dead: health?.jobs.dead,
-    attention,
-  }
-  return (
-    <div class="filters" role="search">
-      <input
-        id="search"
-        type="search"
-        aria-label="Search payloads, messages, replies, hooks and ids"
-        placeholder="Search payloads and replies  /"
-        value={place.q}
-        spellcheck={false}
-        autocomplete="off"
-        onInput={({ currentTarget }) => go({ q: currentTarget.value }, { replaces: true })}
-      />
-      <div class="states" role="group" aria-label="State">
-        {stateFilters.map((state) => (
-          <button
-            type="button"
-            key={state}
-            class={state}
-            aria-pressed={place.state === state}
-            onClick={() => go({ state })}
-          >
-            {state === '' ? 'all' : state}
-            {(counts[state] ?? 0) > 0 && <span class="count">{formatCount(counts[state] ?? 0)}</span>}
-          </button>
-        ))}
-      </div>
-      {(['hook', 'source'] as const).map(
-        (name) =>
-          place[name] !== '' && (
-            <button
-              type="button"
-              class="chip"
-              key={name}
-              onClick={() => go({ [name]: '' })}
-              aria-label={`Remove the filter ${name} ${place[name]}`}
-            >
-              {name} <Line text={place[name]} max={30} /> ×
-            </button>
-          ),
-      )}
-      {(place.since !== '' || place.until !== '') && (
-        <button
-          type="button"
-          class="chip"
-          onClick={() => go({ since: '', until: '' })}
-          aria-label="Remove the filter of the time"
-        >
-          {place.since !== '' && formatClock(Number(place.since))} –{' '}
-          {place.until !== '' && formatClock(Number(place.until))} ×
-        </button>
-      )}
-      <button
-        type="button"
-        id="pause"
-        class="pause"
-        aria-pressed={feed.isPaused}
-        onClick={() => feed.pause(!feed.isPaused)}
-      >
-        {feed.isPaused ? `resume${feed.waiting > 0 ? ` · ${feed.waiting} new` : ''}` : 'pause'}
-      </button>
-    </div>
-  )
 }

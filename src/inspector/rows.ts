@@ -1,5 +1,4 @@
-// The rows of the list: deliveries and refusals, sorted newest first. Their number is limited, so that a page that stays open for long does not fill
-// the memory.
+// The rows of the list: deliveries and refusals.
 import type { DeliveryRow, JobFields } from '../model/api/answers.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
 import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
@@ -12,8 +11,6 @@ export type ListRow = { readonly id: string; readonly at: number } & (
 
 /** `state`: the state of a row. `since`, `until`: milliseconds since the epoch. An empty filter selects all rows. */
 export type Filters = { readonly [Name in 'state' | 'hook' | 'source' | 'q' | 'since' | 'until']: string }
-
-export const maxRows = 5_000
 
 export const toListRow = (delivery: DeliveryRow): ListRow => ({
   kind: 'delivery',
@@ -28,38 +25,6 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
   refusal,
   times: 1,
 })
-
-/**
- * Adds the new rows and replaces the changed rows. A row that no longer matches the filters is removed. The page does not have the payloads
- * and replies, which only the gateway can search, so a row that the gateway found stays, whatever its text. `isFound`: the
- * gateway has searched for `changed`. Rows of the stream are not searched.
- */
-export function mergeRows(
-  rows: readonly ListRow[],
-  changed: readonly ListRow[],
-  filters: Filters,
-  isFound = false,
-): readonly ListRow[] {
-  if (changed.length === 0) return rows
-  const others = { ...filters, q: '' }
-  const news = new Map(changed.map((row) => [row.id, row]))
-  const kept = rows.flatMap((row) => {
-    const now = news.get(row.id)
-    if (now === undefined) return [row]
-    news.delete(row.id)
-    return matchesFilters(now, others) ? [now] : []
-  })
-  const added = [...news.values()].filter((row) =>
-    matchesFilters(row, isFound && row.kind === 'delivery' ? others : filters),
-  )
-  if (added.length === 0) return kept
-  return [...added, ...kept].toSorted(compareByTime).slice(0, maxRows)
-}
-
-/** Orders rows, newest first. Ids sort by time, so they order the rows of the same millisecond. */
-function compareByTime(one: ListRow, other: ListRow): number {
-  return other.at - one.at || (one.id < other.id ? 1 : -1)
-}
 
 /** Whether a moment is within the time filter. An empty limit is no limit. */
 export function isWithin(at: number, { since, until }: { readonly since: string; readonly until: string }): boolean {

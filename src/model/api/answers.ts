@@ -71,6 +71,10 @@ export type DeliveryRow = z.infer<typeof DeliveryRow>
 export const DeliveryPage = z.object({
   deliveries: readonlyList(DeliveryRow),
   next: z.string().nullable().describe('`before` of the page of older rows; null if there is none.'),
+  older: z
+    .number()
+    .nullable()
+    .describe('The number of deliveries that are older than this page; null if a filter would have to visit them.'),
   searchedTo: z
     .string()
     .nullable()

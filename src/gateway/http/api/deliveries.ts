@@ -23,7 +23,10 @@ import { readJobWaits, toSourceName } from './rows.ts'
 import type { JobFields, MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../../model/api/answers.ts'
 import { editedBody } from '../../../model/api/bodies.ts'
 
-type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'>
+type DeliveryParts = Pick<
+  ApiParts,
+  'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs' | 'others'
+>
 
 export function handleDeliveries(parts: DeliveryParts) {
   const { store } = parts

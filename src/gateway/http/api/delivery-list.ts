@@ -45,7 +45,11 @@ export async function listDeliveries(
   if (state === 'dead') return listDead(parts, { limit, before, ...filters })
   const query = { limit, state, before, ...filters }
   const isSearch = Object.values(filters).some((filter) => filter !== undefined)
-  return isSearch ? search(parts, query) : buildPage(await store.deliveries(query), parts, limit)
+  if (isSearch) return search(parts, query)
+  const page = await buildPage(await store.deliveries(query), parts, limit)
+  // with a state, only a visit of all older rows could count them
+  if (page.next === null || state !== undefined) return page
+  return { ...page, older: await store.countBefore(page.next) }
 }
 
 /** The newest deliveries that match, as far back as the time allows. */
@@ -67,7 +71,8 @@ async function search(parts: ListParts, query: DeliveriesQuery): Promise<Deliver
       return buildPage(found, parts, limit)
     const now = performance.now()
     if (now - startedAt > maxSearchMs) {
-      return { deliveries: await readRows(found, parts), next: step.id, searchedTo: toIsoTime(step.receivedAt) }
+      const searchedTo = toIsoTime(step.receivedAt)
+      return { deliveries: await readRows(found, parts), next: step.id, older: null, searchedTo }
     }
     const tookMs = now - stepAt
     if (text !== undefined && tookMs < shortStepMs) rows = Math.min(2 * rows, textRows.max)
@@ -96,7 +101,7 @@ async function listDead(parts: ListParts, { limit, before, ...filters }: Deliver
   const oldestRead = jobs.find(({ deliveryId }) => deliveryId !== undefined)
   if (page.next !== null || jobs.length < maxDead || oldestRead?.deliveryId === undefined) return page
   // older dead jobs were not read
-  return { ...page, next: oldestRead.deliveryId, searchedTo: toIsoTime(oldestRead.createdAt) }
+  return { ...page, next: oldestRead.deliveryId, older: null, searchedTo: toIsoTime(oldestRead.createdAt) }
 }
 
 /** The payload is not searched. */
@@ -123,5 +128,10 @@ function matches(
 
 async function buildPage(records: readonly DeliveryRecord[], parts: RowParts, limit: number): Promise<DeliveryPage> {
   const next = records.length < limit ? undefined : records[0]?.deliveryId
-  return { deliveries: await readRows(records, parts), next: next ?? null, searchedTo: null }
+  return {
+    deliveries: await readRows(records, parts),
+    next: next ?? null,
+    older: next === undefined ? 0 : null,
+    searchedTo: null,
+  }
 }

@@ -15,6 +15,7 @@ import type { Clock, Store } from '../../../store/store.ts'
 import type { Refusals } from '../refusals.ts'
 import type { HourOfStore } from './hour-of-store.ts'
 import type { LastHour } from './last-hour.ts'
+import type { Others } from './others.ts'
 import type { Changes } from '../../../store/changes.ts'
 
 /** Whether all saved files are live, and what does not work. Times are milliseconds since the epoch. */
@@ -43,6 +44,7 @@ export type ApiParts = {
   readonly status: () => SavedFilesStatus
   readonly store: Store
   readonly changes: Pick<Changes, 'count' | 'since'>
+  readonly others: Others
   readonly slots: () => Slots
   readonly lastHour: Omit<LastHour, 'meter'>
   /** The deliveries of the last hour, counted in the store. */

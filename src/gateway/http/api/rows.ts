@@ -11,10 +11,14 @@ import type { ApiParts } from './parts.ts'
 /** The maximum number of actions that one row shows: `forEach` can make thousands. */
 const shownActions = 3
 
-export type RowParts = Pick<ApiParts, 'generation' | 'clock'> & { readonly store: Pick<StoreReader, 'waits' | 'nodes'> }
+export type WaitParts = Pick<ApiParts, 'generation' | 'clock'> & {
+  readonly store: Pick<StoreReader, 'waits' | 'nodes'>
+}
+export type RowParts = WaitParts & Pick<ApiParts, 'others'>
 
-/** The rows of deliveries, each with why it waits. */
+/** The rows of deliveries, each with why it waits. From now on, changes of these deliveries by other gateways are noted. */
 export async function readRows(records: readonly DeliveryRecord[], parts: RowParts): Promise<DeliveryRow[]> {
+  parts.others.note(records)
   const first = records.map(({ jobs }) => jobs.find(({ state }) => state === 'queued'))
   const waits = await readJobWaits(
     first.flatMap((job) => job ?? []),
@@ -25,7 +29,7 @@ export async function readRows(records: readonly DeliveryRecord[], parts: RowPar
 }
 
 /** Why each job waits, by its id. */
-export function readJobWaits(jobs: readonly Job[], { store, generation, clock }: RowParts) {
+export function readJobWaits(jobs: readonly Job[], { store, generation, clock }: WaitParts) {
   return readWaits(jobs, { store, config: generation().config, now: clock() })
 }
 

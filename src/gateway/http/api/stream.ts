@@ -19,7 +19,7 @@ const silenceMs = 15_000
 const maxRows = 500
 const maxRefusals = 100
 
-type StreamParts = Pick<ApiParts, 'generation' | 'clock'> & {
+type StreamParts = Pick<ApiParts, 'generation' | 'clock' | 'others'> & {
   readonly changes: Pick<Changes, 'count' | 'since'>
   readonly store: Pick<StoreReader, 'delivery' | 'waits' | 'nodes'>
   readonly status: () => StatusFields
@@ -44,7 +44,8 @@ export async function* streamFrames(
   parts: StreamParts,
   { lastId, signal, isAllowed }: StreamOptions,
 ): AsyncGenerator<string> {
-  const { changes, refusals } = parts
+  const { changes, refusals, others } = parts
+  await others.watch(signal)
   const from = readPosition(lastId)
   const position = from ?? { place: changes.count(), refused: refusals.count() }
   let sentStatus = JSON.stringify(parts.status())

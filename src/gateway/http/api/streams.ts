@@ -10,12 +10,15 @@ import { streamFrames, toStatusFields } from './stream.ts'
 /** Each open stream reads the store five times a second while deliveries come in. */
 const maxStreams = 20
 
-type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation' | 'clock'> & {
+type StreamRouteParts = Pick<
+  ApiParts,
+  'store' | 'changes' | 'refusals' | 'status' | 'generation' | 'clock' | 'others'
+> & {
   readonly operators: Pick<OperatorCheck, 'find'>
 }
 
 export function handleStream(parts: StreamRouteParts) {
-  const { store, changes, refusals, status, generation, clock, operators } = parts
+  const { store, changes, refusals, status, generation, clock, others, operators } = parts
   let open = 0
 
   return {
@@ -47,6 +50,7 @@ export function handleStream(parts: StreamRouteParts) {
           store,
           generation,
           clock,
+          others,
           status: () => toStatusFields(status()),
           refusals: {
             count: () => refusals.count(),

@@ -22,7 +22,12 @@ function createStage(dead: number) {
     },
   }
   // as: a list of dead deliveries uses only these calls
-  const parts = { store: store as unknown as Store, generation: () => toGeneration([]), clock: () => 0 }
+  const parts = {
+    store: store as unknown as Store,
+    generation: () => toGeneration([]),
+    clock: () => 0,
+    others: { note: () => {}, watch: async () => {} },
+  }
   const list = (query: object) => listDeliveries(parts, { query: { state: 'dead', ...query } })
   return { list }
 }
@@ -30,10 +35,20 @@ function createStage(dead: number) {
 test('a search of dead runs that stops before the oldest one says where it continues', async () => {
   const { list } = createStage(2_001)
   const first = await list({ hook: 'deploys' })
-  expect(first).toEqual({ deliveries: [], next: 'd-1', searchedTo: '1970-01-01T00:00:00.001Z' })
-  expect(await list({ hook: 'deploys', before: first.next })).toEqual({ deliveries: [], next: null, searchedTo: null })
+  expect(first).toEqual({ deliveries: [], next: 'd-1', older: null, searchedTo: '1970-01-01T00:00:00.001Z' })
+  expect(await list({ hook: 'deploys', before: first.next })).toEqual({
+    deliveries: [],
+    next: null,
+    older: 0,
+    searchedTo: null,
+  })
 })
 
 test('a search that has read all dead runs has no next page', async () => {
-  expect(await createStage(1_999).list({ hook: 'deploys' })).toEqual({ deliveries: [], next: null, searchedTo: null })
+  expect(await createStage(1_999).list({ hook: 'deploys' })).toEqual({
+    deliveries: [],
+    next: null,
+    older: 0,
+    searchedTo: null,
+  })
 })
