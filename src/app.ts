@@ -43,7 +43,7 @@ import { logStored } from './gateway/deliveries/log-lines.ts'
 import { createModuleState } from './gateway/deliveries/module-state.ts'
 import { createSettler } from './gateway/deliveries/settle.ts'
 import { createHandshakeSecrets, withSaveListener } from './gateway/http/handshake-secrets.ts'
-import { createMailbox } from './gateway/deliveries/mailbox.ts'
+import { createSources } from './gateway/deliveries/sources.ts'
 import { createNode } from './gateway/jobs/node.ts'
 import { createReadiness } from './gateway/http/readiness.ts'
 import { outboxes } from './plugins/outboxes/index.ts'
@@ -255,7 +255,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     },
     (next) => runtime.serve(next.transforms),
     jobs.refresh,
-    (next) => mailbox.apply(next.config),
+    (next) => sources.apply(next.config),
     () => recovery.apply(),
     () => void node.join(),
     (_next, { retryable, retired }) => {
@@ -302,7 +302,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     newId,
     log,
   })
-  const mailbox = createMailbox({
+  const sources = createSources({
     dir,
     env: settings,
     generation,
@@ -310,7 +310,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     rerunner,
     repeats,
     duty: duties.mailbox,
-    pushGate: (proxies) => ({
+    gate: (proxies) => ({
       clientOf: createClientLookup(proxies),
       readLockSeconds: signers.readLockSeconds,
       fail: signers.fail,
@@ -359,7 +359,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   // the next two stop after the hook port, which records repetitions and refusals
   stops.add('what was repeated and learnt', () => Promise.all([repeats.stop(), shapes.stop()]))
   stops.add('the watch of the senders', senders.start())
-  stops.add('the mailbox', () => mailbox.stop())
+  stops.add('the sources', () => sources.stop())
   stops.add('the questions to senders', () => recovery.stop())
   const keys = createSealKeys()
   const quarantine = createQuarantine({ store, generation, keys, clock, log })
@@ -471,7 +471,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', runs.stopWaiting)
   void drain.resume()
-  node.start({ jobs, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
+  node.start({ jobs, drain, recovery, mailbox: { apply: () => sources.apply(generation().config) } })
   noteStart(auditor, info())
   await live.watch()
   const { status, reload } = live
@@ -480,7 +480,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {
     const saved = live.status()
-    const troubles = mailbox.problems()
+    const troubles = sources.problems()
     return { ...saved, degraded: saved.degraded || troubles.length > 0, problems: [...saved.problems, ...troubles] }
   }
 }

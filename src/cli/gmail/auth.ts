@@ -2,16 +2,16 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { type CallTools, createCall } from '../../gateway/gmail/call.ts'
-import { askConsent } from '../../gateway/gmail/consent.ts'
+import { type CallTools, createCall } from '../../plugins/sources/gmail/call.ts'
+import { askConsent } from '../../plugins/sources/gmail/consent.ts'
 import {
   type Consent,
   type OAuthClient,
   readClientFile,
   readConsent,
   writeConsent,
-} from '../../gateway/gmail/credentials.ts'
-import { openGoogle, scopes } from '../../gateway/gmail/google.ts'
+} from '../../plugins/sources/gmail/credentials.ts'
+import { openGoogle, scopes } from '../../plugins/sources/gmail/google.ts'
 import { sleepUnlessAborted } from '../../base/retry.ts'
 import { loadConfig } from '../../gateway/config/config.ts'
 import { GmailEndpoints } from '../../model/config/gmail.ts'

@@ -1,9 +1,12 @@
 // Watches the mailbox in a separate process, until a signal arrives or the consent is revoked.
-import { createHttpSink } from '../../gateway/gmail/http-sink.ts'
-import { toStateFile } from '../../gateway/gmail/mail.ts'
-import { startWatcher } from '../../gateway/gmail/watcher.ts'
+import { createHttpSink } from '../../plugins/sources/gmail/http-sink.ts'
+import { toStateFile } from '../../plugins/sources/gmail/mail.ts'
+import { startWatcher } from '../../plugins/sources/gmail/watcher.ts'
 import { loadConfig } from '../../gateway/config/config.ts'
 import { toCallableUrl } from '../../base/http.ts'
+import { builtInSenders } from '../../gateway/built-in.ts'
+import { createVerifier } from '../../gateway/proofs/verify.ts'
+import type { SourceHost } from '../../model/source.ts'
 import type { Config } from '../../model/config/config.ts'
 import { exitCodes } from '../../core/model/problem.ts'
 import { createClientLookup } from '../../gateway/http/client.ts'
@@ -23,7 +26,9 @@ export async function run({ dir, env }: Context): Promise<number> {
     file: toStateFile(dir),
   })
   const gate = { ...createThrottle({ clock: Date.now }), clientOf: createClientLookup(config.server.trustedProxies) }
-  const watcher = startWatcher({ dir, gmail, sink, gate, log, clock: Date.now })
+  const verifier: SourceHost['verifier'] = (settings, fetch) =>
+    createVerifier(settings, { now: Date.now, fetch, senders: builtInSenders })
+  const watcher = startWatcher({ dir, gmail, sink, gate, verifier, log, clock: Date.now })
   log.info({ account: gmail.account, mode: gmail.mode }, 'watching')
   const stopped = new Promise<undefined>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(undefined))

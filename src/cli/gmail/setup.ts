@@ -1,15 +1,15 @@
 // Sets up a mailbox, step by step. Each step prints its outcome. A further run leaves alone what is set up.
 import { join } from 'node:path'
-import { createGmailApi } from '../../gateway/gmail/api.ts'
+import { createGmailApi } from '../../plugins/sources/gmail/api.ts'
 import {
   type Credentials,
   readClientFile,
   readCredentials,
   readServiceAccount,
-} from '../../gateway/gmail/credentials.ts'
-import type { GoogleAnswer, GoogleRequest } from '../../gateway/gmail/call.ts'
-import { type Google, openGoogle } from '../../gateway/gmail/google.ts'
-import { createStatusBoard, readStatus, toStatusFile } from '../../gateway/gmail/status.ts'
+} from '../../plugins/sources/gmail/credentials.ts'
+import type { GoogleAnswer, GoogleRequest } from '../../plugins/sources/gmail/call.ts'
+import { type Google, openGoogle } from '../../plugins/sources/gmail/google.ts'
+import { createStatusBoard, readStatus, toStatusFile } from '../../plugins/sources/gmail/status.ts'
 import {
   createPubSubApi,
   ensureService,
@@ -17,7 +17,7 @@ import {
   toPushConfig,
   toSubscription,
   toTopic,
-} from '../../gateway/gmail/pubsub.ts'
+} from '../../plugins/sources/gmail/pubsub.ts'
 import { loadConfig, type LoadedConfig, parseConfig } from '../../gateway/config/config.ts'
 import { configFile } from '../../gateway/config/text.ts'
 import { privateMode } from '../../base/files.ts'

@@ -1,6 +1,6 @@
 // Prints whether the mailbox is watched, and which problems it has. The exit code shows the same.
-import { readCredentials } from '../../gateway/gmail/credentials.ts'
-import { type GmailStatus, readStatus, toStatusFile } from '../../gateway/gmail/status.ts'
+import { readCredentials } from '../../plugins/sources/gmail/credentials.ts'
+import { type GmailStatus, readStatus, toStatusFile } from '../../plugins/sources/gmail/status.ts'
 import { loadConfig } from '../../gateway/config/config.ts'
 import { exitCodes, Problem } from '../../core/model/problem.ts'
 import type { WatchedGmail } from '../../model/config/gmail.ts'

@@ -1,6 +1,6 @@
 // Ends the notifications of a mailbox at Google. Does not stop a running watcher.
-import { readCredentials } from '../../gateway/gmail/credentials.ts'
-import { openGoogle } from '../../gateway/gmail/google.ts'
+import { readCredentials } from '../../plugins/sources/gmail/credentials.ts'
+import { openGoogle } from '../../plugins/sources/gmail/google.ts'
 import { loadConfig } from '../../gateway/config/config.ts'
 import { exitCodes } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'

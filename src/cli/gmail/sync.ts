@@ -1,11 +1,12 @@
 // Fetches once the mails that came since the last sync, and posts them to the gateway's hook.
 import { formatQuantity } from '../../base/text.ts'
-import { createHttpSink, readMailboxState } from '../../gateway/gmail/http-sink.ts'
-import { readCredentials } from '../../gateway/gmail/credentials.ts'
-import { openGoogle } from '../../gateway/gmail/google.ts'
-import { type GmailState, parseState, toCursorName, toStateFile } from '../../gateway/gmail/mail.ts'
-import { syncOnce } from '../../gateway/gmail/sync.ts'
+import { createHttpSink, readMailboxState } from '../../plugins/sources/gmail/http-sink.ts'
+import { readCredentials } from '../../plugins/sources/gmail/credentials.ts'
+import { openGoogle } from '../../plugins/sources/gmail/google.ts'
+import { gmailHook, type GmailState, parseState, toStateFile } from '../../plugins/sources/gmail/mail.ts'
+import { syncOnce } from '../../plugins/sources/gmail/sync.ts'
 import { loadConfig } from '../../gateway/config/config.ts'
+import { toSourceCursor } from '../../model/source.ts'
 import { silentLog } from '../../base/log.ts'
 import { exitCodes } from '../../core/model/problem.ts'
 import { type Context, withProgress } from '../terminal/context.ts'
@@ -47,6 +48,6 @@ async function findState(context: Context, account: string): Promise<GmailState 
 }
 
 async function readGatewayState(context: Context, account: string): Promise<GmailState | undefined> {
-  const value = await readStore(context, undefined, (store) => store.cursor(toCursorName(account)))
+  const value = await readStore(context, undefined, (store) => store.cursor(toSourceCursor(gmailHook, account)))
   return value === undefined ? undefined : parseState(value)
 }

@@ -1,7 +1,7 @@
 // The inbox of the gateway over a store: mails and the position are stored in one commit, and each mail is one delivery.
 import { describe, expect, test } from 'vitest'
-import { createInbox } from '../../../../src/gateway/deliveries/mailbox.ts'
-import { type GmailPayload, toMailKey } from '../../../../src/gateway/gmail/mail.ts'
+import { createInbox } from '../../../../src/gateway/deliveries/sources.ts'
+import { type GmailPayload, type MailSink, parseState, toMailKey } from '../../../../src/plugins/sources/gmail/mail.ts'
 import { ConfigSchema } from '../../../../src/gateway/config/keys.ts'
 import { silentLog } from '../../../../src/base/log.ts'
 import { createGeneration } from '../../../../src/gateway/generation/generation.ts'
@@ -59,7 +59,19 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
   }
   const repeated: string[] = []
   const repeats = { note: ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId) }
-  return { store, ran, released, repeated, inbox: createInbox({ ...parts, rerunner, repeats }) }
+  const host = createInbox({ ...parts, name: 'gmail', rerunner, repeats })
+  const inbox: MailSink = {
+    async state() {
+      const place = await host.place()
+      return place === undefined ? undefined : parseState(place)
+    },
+    deliver: (payloads, state) =>
+      host.store(
+        payloads.map((payload) => ({ key: toMailKey(payload), payload })),
+        JSON.stringify(state),
+      ),
+  }
+  return { store, ran, released, repeated, inbox }
 }
 
 describe('inbox of the gateway', () => {

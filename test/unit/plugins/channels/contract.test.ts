@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { defineChannel, type SendResult } from '../../../../src/define.ts'
 import { channels } from '../../../../src/plugins/channels/index.ts'
-import { checkChannel } from '../../../../src/testing.ts'
+import { type ChannelTrial, checkChannel } from '../../../../src/testing.ts'
 
 /** The options of each channel, a recipient, and the body of the answer that accepts a message. */
 const accounts: Readonly<Record<string, { options?: object; to?: string; body?: unknown }>> = {
@@ -56,7 +56,7 @@ const accounts: Readonly<Record<string, { options?: object; to?: string; body?: 
 
 test.each(channels)('the channel $name keeps the promises of a channel', async (definition) => {
   const { options = {}, to, body = {} } = accounts[definition.name] ?? {}
-  const trial = { options, respond: () => Response.json(body), ...(to !== undefined && { to }) }
+  const trial: ChannelTrial = { options, respond: () => Response.json(body), ...(to !== undefined && { to }) }
   expect(await checkChannel(definition, trial)).toEqual([])
 })
 

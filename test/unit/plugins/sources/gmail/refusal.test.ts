@@ -1,8 +1,8 @@
 // The refusals of Google, and what each one advises the operator to do.
 import { describe, expect, test } from 'vitest'
-import { createCall, toGoogleProblem } from '../../../../src/gateway/gmail/call.ts'
-import { GmailConfig } from '../../../../src/model/config/gmail.ts'
-import { startLoopback } from '../../../e2e/fakes/loopback.ts'
+import { createCall, toGoogleProblem } from '../../../../../src/plugins/sources/gmail/call.ts'
+import { GmailConfig } from '../../../../../src/model/config/gmail.ts'
+import { startLoopback } from '../../../../e2e/fakes/loopback.ts'
 
 const request = { method: 'GET' as const, url: 'https://gmail.example/gmail/v1/users/me/profile' }
 const refusals: [number, object][] = [

@@ -3,10 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
-import { writeStateFile } from '../../base/files.ts'
-import type { WatchedGmail } from '../../model/config/gmail.ts'
-import { tryParseJson } from '../../base/json.ts'
-import { Problem } from '../../core/model/problem.ts'
+import { Problem, tryParseJson, type WatchedGmail, writeStateFile } from '../shared/kit.ts'
 
 /** The consent of an account to an OAuth client. All of it is secret. */
 const Consent = z.object({

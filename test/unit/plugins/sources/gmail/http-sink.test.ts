@@ -3,9 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createHttpSink } from '../../../../src/gateway/gmail/http-sink.ts'
-import type { GmailPayload } from '../../../../src/gateway/gmail/mail.ts'
-import { type Loopback, startLoopback } from '../../../e2e/fakes/loopback.ts'
+import { createHttpSink } from '../../../../../src/plugins/sources/gmail/http-sink.ts'
+import type { GmailPayload } from '../../../../../src/plugins/sources/gmail/mail.ts'
+import { type Loopback, startLoopback } from '../../../../e2e/fakes/loopback.ts'
 
 const account = 'desk@example.org'
 const place = { historyId: '20', syncedAt: 5 }

@@ -1,16 +1,13 @@
 // Watches a mailbox from start to stop: syncs, notifications and renewals run in parallel and share one status.
-import type { Log } from '../../base/log.ts'
-import type { WatchedGmail } from '../../model/config/gmail.ts'
+import { type SourceHost, Problem, type Sleep, sleepUnlessAborted, type WatchedGmail } from '../shared/kit.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
-import { Problem } from '../../core/model/problem.ts'
-import { type Sleep, sleepUnlessAborted } from '../../base/retry.ts'
 import { coalesce, isConsentMissing, retryUntilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
 import { createStatusBoard, type GmailStatus, type WatcherPart, toStatusFile } from './status.ts'
 import { readNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
-import { type PushGate, startPushReceiver } from './push.ts'
+import { startPushReceiver } from './push.ts'
 import { syncOnce } from './sync.ts'
 
 type WatcherParts = {
@@ -18,13 +15,10 @@ type WatcherParts = {
   readonly dir: string
   readonly gmail: WatchedGmail
   readonly sink: MailSink
-  /** The clients that are locked out, for the mode `push`. */
-  readonly gate: PushGate
-  readonly log: Log
-  readonly clock: () => number
   readonly pause?: Sleep
   readonly random?: () => number
-}
+  /** `gate`, `verifier`: for the mode `push`. */
+} & Pick<SourceHost, 'gate' | 'verifier' | 'log' | 'clock'>
 
 export type MailWatcher = {
   status(): GmailStatus
@@ -196,7 +190,16 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
 
   async function receive({ plainCall }: Google, onNotification: () => void, signal: AbortSignal): Promise<never> {
     const receiver = await retryUntilDone(
-      () => startPushReceiver({ gmail, call: plainCall, clock, onNotification, gate: parts.gate, log }),
+      () =>
+        startPushReceiver({
+          gmail,
+          call: plainCall,
+          clock,
+          onNotification,
+          gate: parts.gate,
+          verifier: parts.verifier,
+          log,
+        }),
       {
         waits: [minute],
         pause,

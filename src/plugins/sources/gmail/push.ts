@@ -2,15 +2,16 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
-import { isCrossSite, readLimitedBody } from '../../base/http.ts'
-import type { Log } from '../../base/log.ts'
-import type { WatchedGmail } from '../../model/config/gmail.ts'
-import { tryParseJson } from '../../base/json.ts'
-import { Problem } from '../../core/model/problem.ts'
-import type { PinnedFetch } from '../../model/proof.ts'
-import type { Verifier } from '../../core/model/verifier.ts'
-import { builtInSenders } from '../built-in.ts'
-import { createVerifier } from '../proofs/verify.ts'
+import {
+  type SourceHost,
+  isCrossSite,
+  type PinnedFetch,
+  Problem,
+  readLimitedBody,
+  tryParseJson,
+  type Verifier,
+  type WatchedGmail,
+} from '../shared/kit.ts'
 import type { GoogleCall } from './call.ts'
 import { singleFlight } from './pace.ts'
 import { readNotifiedAccount, toPushConfig } from './pubsub.ts'
@@ -20,14 +21,6 @@ const bodyMs = 15_000
 
 const Envelope = z.object({ message: z.object({ data: z.string() }) })
 
-/** Counts refused pushes by client, like failed signatures of the hook endpoints. A push with a valid token always passes. */
-export type PushGate = {
-  clientOf(request: IncomingMessage): string
-  /** Seconds until the lockout of the client ends; undefined if it is not locked out. */
-  readLockSeconds(client: string): number | undefined
-  fail(client: string): void
-}
-
 type PushParts = {
   readonly gmail: WatchedGmail
   /** Fetches the keys that verify the tokens, without authorisation. */
@@ -35,9 +28,7 @@ type PushParts = {
   readonly clock: () => number
   /** Called before the answer. If the process crashes before the sync ends, the next start syncs. */
   readonly onNotification: () => void
-  readonly gate: PushGate
-  readonly log: Log
-}
+} & Pick<SourceHost, 'gate' | 'verifier' | 'log'>
 export type PushReceiver = { readonly port: number; close(): void }
 
 /** Starts the receiver. Throws `config-invalid` if it cannot listen on the port. */
@@ -79,7 +70,7 @@ export async function startPushReceiver(parts: PushParts): Promise<PushReceiver>
 }
 
 type Answer = { readonly status: number; readonly headers?: Readonly<Record<string, string>> }
-type AnswerParts = PushParts & { readonly verifier: Verifier; readonly logRefusal: LogRefusal }
+type AnswerParts = Omit<PushParts, 'verifier'> & { readonly verifier: Verifier; readonly logRefusal: LogRefusal }
 
 async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Answer> {
   const { gmail, onNotification, verifier, logRefusal, gate } = parts
@@ -105,7 +96,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   return { status: 204 }
 }
 
-function answerRefusal(gate: PushGate, client: string): Answer {
+function answerRefusal(gate: SourceHost['gate'], client: string): Answer {
   const lockedFor = gate.readLockSeconds(client)
   if (lockedFor !== undefined) return { status: 429, headers: { 'retry-after': String(lockedFor) } }
   gate.fail(client)
@@ -130,11 +121,11 @@ function createRefusalLog({ clock, log }: PushParts): LogRefusal {
 }
 
 /** The verifier of Pub/Sub: signature, issuer, audience, times, service account and its verified address. */
-function createPushVerifier({ gmail, call, clock }: PushParts): Verifier {
+function createPushVerifier({ gmail, call, verifier, clock }: PushParts): Verifier {
   const config = toPushConfig(gmail)
-  return createVerifier(
+  return verifier(
     { scheme: 'google-pubsub', audience: config?.oidcToken.audience, email: config?.oidcToken.serviceAccountEmail },
-    { now: clock, fetch: createCertFetch(call, gmail.endpoints.oidcCerts, clock), senders: builtInSenders },
+    createCertFetch(call, gmail.endpoints.oidcCerts, clock),
   )
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Problem } from '../../../../src/core/model/problem.ts'
-import { type FakeGoogle, startGoogle } from '../../../e2e/fakes/google.ts'
+import { Problem } from '../../../../../src/core/model/problem.ts'
+import { type FakeGoogle, startGoogle } from '../../../../e2e/fakes/google.ts'
 import { createStage } from './stage.ts'
 
 let google: FakeGoogle

@@ -1,13 +1,26 @@
 // A mailbox on a fake Google, and the parts of the watcher that read it. Waits end at once.
-import { createGmailApi } from '../../../../src/gateway/gmail/api.ts'
-import { createCall } from '../../../../src/gateway/gmail/call.ts'
-import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '../../../../src/gateway/gmail/mail.ts'
-import type { Sleep } from '../../../../src/base/retry.ts'
-import { type SyncResult, syncOnce } from '../../../../src/gateway/gmail/sync.ts'
-import { createTokens } from '../../../../src/gateway/gmail/google.ts'
-import { GmailConfig, type WatchedGmail } from '../../../../src/model/config/gmail.ts'
-import { silentLog } from '../../../../src/base/log.ts'
-import { account, client, type FakeGoogle } from '../../../e2e/fakes/google.ts'
+import { createGmailApi } from '../../../../../src/plugins/sources/gmail/api.ts'
+import { createCall } from '../../../../../src/plugins/sources/gmail/call.ts'
+import {
+  type GmailPayload,
+  type GmailState,
+  type MailSink,
+  toMailKey,
+} from '../../../../../src/plugins/sources/gmail/mail.ts'
+import type { Sleep } from '../../../../../src/base/retry.ts'
+import { type SyncResult, syncOnce } from '../../../../../src/plugins/sources/gmail/sync.ts'
+import { createTokens } from '../../../../../src/plugins/sources/gmail/google.ts'
+import { GmailConfig, type WatchedGmail } from '../../../../../src/model/config/gmail.ts'
+import type { SourceHost } from '../../../../../src/model/source.ts'
+import { builtInSenders } from '../../../../../src/gateway/built-in.ts'
+import { createVerifier } from '../../../../../src/gateway/proofs/verify.ts'
+import { silentLog } from '../../../../../src/base/log.ts'
+import { account, client, type FakeGoogle } from '../../../../e2e/fakes/google.ts'
+
+/** The proofs of pushes, as the gateway gives them to a source. */
+export function toVerifier(clock: () => number): SourceHost['verifier'] {
+  return (settings, fetch) => createVerifier(settings, { now: clock, fetch, senders: builtInSenders })
+}
 
 export function toGmail(google: FakeGoogle, more: object = {}): WatchedGmail {
   const gmail = GmailConfig.parse({ account, mode: 'poll', endpoints: google.endpoints, ...more })

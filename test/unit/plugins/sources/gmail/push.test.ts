@@ -1,12 +1,12 @@
 // The receiver of pushes: which pushes it accepts, and their effects.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { createCall } from '../../../../src/gateway/gmail/call.ts'
-import { type PushReceiver, startPushReceiver } from '../../../../src/gateway/gmail/push.ts'
-import type { Log } from '../../../../src/base/log.ts'
-import { createClientLookup } from '../../../../src/gateway/http/client.ts'
-import { createThrottle } from '../../../../src/gateway/http/throttle.ts'
-import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../../e2e/fakes/google.ts'
-import { toGmail } from './stage.ts'
+import { createCall } from '../../../../../src/plugins/sources/gmail/call.ts'
+import { type PushReceiver, startPushReceiver } from '../../../../../src/plugins/sources/gmail/push.ts'
+import type { Log } from '../../../../../src/base/log.ts'
+import { createClientLookup } from '../../../../../src/gateway/http/client.ts'
+import { createThrottle } from '../../../../../src/gateway/http/throttle.ts'
+import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../../../e2e/fakes/google.ts'
+import { toGmail, toVerifier } from './stage.ts'
 
 const audience = 'https://mail.example.org/gmail-pubsub'
 const now = Date.now()
@@ -31,6 +31,7 @@ beforeEach(async () => {
     clock,
     onNotification: () => void (wakes += 1),
     gate: createGate(),
+    verifier: toVerifier(clock),
     log,
   })
 })
@@ -141,7 +142,15 @@ describe('a push', () => {
     const gmail = toGmail(google, { mode: 'push', project: 'proj-123456', push: taken })
     const call = createCall({ pause: async () => {}, random: () => 0.5, signal: new AbortController().signal })
     await expect(
-      startPushReceiver({ gmail, call, clock, onNotification: () => {}, gate: createGate(), log }),
+      startPushReceiver({
+        gmail,
+        call,
+        clock,
+        onNotification: () => {},
+        gate: createGate(),
+        verifier: toVerifier(clock),
+        log,
+      }),
     ).rejects.toThrow(/hooks\.gmail\.push\.port/)
   })
 })

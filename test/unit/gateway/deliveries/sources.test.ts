@@ -1,7 +1,7 @@
 // Which of several gateways watches the mailbox.
 import { expect, test } from 'vitest'
 import { silentLog } from '../../../../src/base/log.ts'
-import { createMailbox } from '../../../../src/gateway/deliveries/mailbox.ts'
+import { createSources } from '../../../../src/gateway/deliveries/sources.ts'
 import { createThrottle } from '../../../../src/gateway/http/throttle.ts'
 import { createMemoryStore } from '../../../../src/store/sqlite/sqlite.ts'
 import { makeFolder } from '../../../e2e/gateway.ts'
@@ -11,7 +11,7 @@ test('the gateway that has the mailbox duty watches the mailbox until it loses t
   const gmail = { account: 'a@example.com', mode: 'poll' }
   const generation = toGeneration([], { hooks: { gmail } })
   let isHeld = false
-  const mailbox = createMailbox({
+  const sources = createSources({
     dir: makeFolder(),
     env: {},
     duty: { isHeld: () => isHeld },
@@ -19,18 +19,18 @@ test('the gateway that has the mailbox duty watches the mailbox until it loses t
     store: createMemoryStore({ clock: Date.now }),
     rerunner: { rerun: async () => 'accepted', claim: async () => {}, release: async () => {} },
     repeats: { note() {} },
-    pushGate: () => ({ ...createThrottle({ clock: Date.now }), clientOf: () => 'client' }),
+    gate: () => ({ ...createThrottle({ clock: Date.now }), clientOf: () => 'client' }),
     clock: Date.now,
     newId: () => 'id',
     log: silentLog,
   })
-  mailbox.apply(generation.config)
-  expect(mailbox.status()).toBeUndefined()
+  sources.apply(generation.config)
+  expect(sources.accounts()).toEqual([])
   isHeld = true
-  mailbox.apply(generation.config)
-  await expect.poll(() => mailbox.status()?.account).toBe('a@example.com')
+  sources.apply(generation.config)
+  await expect.poll(() => sources.accounts()).toEqual(['a@example.com'])
   isHeld = false
-  mailbox.apply(generation.config)
-  await expect.poll(() => mailbox.status()).toBeUndefined()
-  await mailbox.stop()
+  sources.apply(generation.config)
+  await expect.poll(() => sources.accounts()).toEqual([])
+  await sources.stop()
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { GmailMessage, MailPart } from '../../../../src/gateway/gmail/api.ts'
-import { cutBytes, readMails, toMail } from '../../../../src/gateway/gmail/message.ts'
+import type { GmailMessage, MailPart } from '../../../../../src/plugins/sources/gmail/api.ts'
+import { cutBytes, readMails, toMail } from '../../../../../src/plugins/sources/gmail/message.ts'
 
 const options = { maxBytes: 20_000, includeBody: true }
 

@@ -1,10 +1,14 @@
 // One request to a Google API, limited in time and size. A failure that may pass is retried after the wait that Google asks for, at most a
 // minute. Of Google's answer, a message for the operator quotes only error codes.
-import { type Sleep, toBackoffMs } from '../../base/retry.ts'
-import { tryParseJson } from '../../base/json.ts'
-import { Problem } from '../../core/model/problem.ts'
-import { readLimitedBody, readRetryAfterMs } from '../../base/http.ts'
-import type { TokenCache } from '../../base/access-token.ts'
+import {
+  Problem,
+  readLimitedBody,
+  readRetryAfterMs,
+  type Sleep,
+  toBackoffMs,
+  type TokenCache,
+  tryParseJson,
+} from '../shared/kit.ts'
 import type { Credentials } from './credentials.ts'
 
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>

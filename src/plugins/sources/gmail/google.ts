@@ -1,7 +1,5 @@
 // The APIs of one account, and their access tokens. A person's consent opens Gmail and Pub/Sub; a service account acts for the mailbox in
 // Gmail, and for itself in Pub/Sub.
-import { createTokenCache } from '../../base/access-token.ts'
-import type { WatchedGmail } from '../../model/config/gmail.ts'
 import { createGmailApi, type GmailApi, parseAnswer } from './api.ts'
 import { type AccessTokens, type CallTools, createCall, type GoogleCall } from './call.ts'
 import type { Credentials, ServiceAccount } from './credentials.ts'
@@ -9,6 +7,7 @@ import { createPubSubApi, type PubSubApi } from './pubsub.ts'
 import { createPrivateKey } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
+import { createTokenCache, type WatchedGmail } from '../shared/kit.ts'
 
 export type Google = {
   readonly gmail: GmailApi

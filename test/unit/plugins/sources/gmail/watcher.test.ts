@@ -4,16 +4,16 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { writeConsent } from '../../../../src/gateway/gmail/credentials.ts'
-import type { GmailPayload, GmailState, MailSink } from '../../../../src/gateway/gmail/mail.ts'
-import type { Sleep } from '../../../../src/base/retry.ts'
-import { isRenewalDue } from '../../../../src/gateway/gmail/renewal.ts'
-import { readStatus } from '../../../../src/gateway/gmail/status.ts'
-import { toStatusFile } from '../../../../src/gateway/gmail/status.ts'
-import { type MailWatcher, startWatcher } from '../../../../src/gateway/gmail/watcher.ts'
-import { type Log, silentLog } from '../../../../src/base/log.ts'
-import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../../e2e/fakes/google.ts'
-import { consent, createMemorySink, toGmail } from './stage.ts'
+import { writeConsent } from '../../../../../src/plugins/sources/gmail/credentials.ts'
+import type { GmailPayload, GmailState, MailSink } from '../../../../../src/plugins/sources/gmail/mail.ts'
+import type { Sleep } from '../../../../../src/base/retry.ts'
+import { isRenewalDue } from '../../../../../src/plugins/sources/gmail/renewal.ts'
+import { readStatus } from '../../../../../src/plugins/sources/gmail/status.ts'
+import { toStatusFile } from '../../../../../src/plugins/sources/gmail/status.ts'
+import { type MailWatcher, startWatcher } from '../../../../../src/plugins/sources/gmail/watcher.ts'
+import { type Log, silentLog } from '../../../../../src/base/log.ts'
+import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../../../e2e/fakes/google.ts'
+import { consent, createMemorySink, toGmail, toVerifier } from './stage.ts'
 
 let google: FakeGoogle
 let dir: string
@@ -99,6 +99,7 @@ function start(observer: ReturnType<typeof createSinkObserver>, more: object, lo
     gmail: toGmail(google, more),
     sink: observer.sink,
     gate: { clientOf: () => '', readLockSeconds: () => undefined, fail() {} },
+    verifier: toVerifier(() => Date.now() + later),
     log,
     clock: () => Date.now() + later,
     pause,

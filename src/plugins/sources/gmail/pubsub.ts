@@ -1,11 +1,8 @@
 // The calls to Pub/Sub, and its names for a watched mailbox. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
-import { tryParseJson } from '../../base/json.ts'
-import { cut, toPrintableLine } from '../../base/text.ts'
+import { cut, Problem, toPrintableLine, tryParseJson, type WatchedGmail } from '../shared/kit.ts'
 import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
-import type { WatchedGmail } from '../../model/config/gmail.ts'
-import { Problem } from '../../core/model/problem.ts'
 
 /** Gmail's service account, which needs access to the topic. */
 const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }

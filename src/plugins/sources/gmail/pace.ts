@@ -1,6 +1,5 @@
 // Retries work until it succeeds, and keeps work from running twice at the same time.
-import type { Sleep } from '../../base/retry.ts'
-import { Problem } from '../../core/model/problem.ts'
+import { Problem, type Sleep } from '../shared/kit.ts'
 
 /** Whether only a person can fix the cause of the error, so that a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {

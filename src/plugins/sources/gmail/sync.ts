@@ -1,9 +1,7 @@
 // One sync of a mailbox: delivers every new mail since the stored position, in order. The position moves with the last mail. No mail blocks
 // another: if one cannot be fetched, the position stays, and the others are delivered. The sync ends when no mail of a group of `concurrency`
 // mails can be fetched.
-import type { Log } from '../../base/log.ts'
-import type { WatchedGmail } from '../../model/config/gmail.ts'
-import { Problem } from '../../core/model/problem.ts'
+import { type Log, Problem, type WatchedGmail } from '../shared/kit.ts'
 import type { AddedMessage, GmailApi, GmailMessage } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'
 import { fetchStoredTexts, readMails } from './message.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { tidyText, toVisibleText } from '../../../../src/gateway/gmail/html.ts'
+import { tidyText, toVisibleText } from '../../../../../src/plugins/sources/gmail/html.ts'
 
 const toText = (html: string) => toVisibleText(html).text
 

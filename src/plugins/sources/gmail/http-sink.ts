@@ -2,10 +2,7 @@
 // mail, or has skipped it.
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { findErrorCode } from '../../base/exceptions.ts'
-import { writeStateFile } from '../../base/files.ts'
-import { tryParseJson } from '../../base/json.ts'
-import { Problem } from '../../core/model/problem.ts'
+import { findErrorCode, Problem, tryParseJson, writeStateFile } from '../shared/kit.ts'
 import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'
 
 const timeoutMs = 60_000

@@ -1,6 +1,6 @@
 // The calls to Gmail, with parsed answers. Shapes: developers.google.com/workspace/gmail/api/reference/rest
 import { z } from 'zod'
-import { Problem } from '../../core/model/problem.ts'
+import { Problem } from '../shared/kit.ts'
 import type { GoogleAnswer, GoogleCall } from './call.ts'
 
 /** A uint64 as text, because it does not fit into a number. */

@@ -41,17 +41,12 @@ export type MailSink = {
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
 }
 
-/** The name of the hook of the preset `gmail`. */
+/** The name of the source, and of the hook of the preset `gmail`. */
 export const gmailHook = 'gmail'
 
 /** The Idempotency-Key of a mail: the same for every way of delivery. */
 export function toMailKey({ account, messages: [{ id }] }: GmailPayload): string {
   return `gmail:${account}:${id}`
-}
-
-/** The name of the position of a mailbox in the store of the gateway. */
-export function toCursorName(account: string): string {
-  return `gmail:${account}`
 }
 
 const State = z.object({ historyId: z.string().regex(/^\d+$/), syncedAt: z.number() })

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { writeStateFile } from '../../base/files.ts'
+import { writeStateFile } from '../shared/kit.ts'
 
 const states = ['starting', 'watching', 'failing', 'reauth-required', 'stopped'] as const
 

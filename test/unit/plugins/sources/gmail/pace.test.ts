@@ -1,6 +1,6 @@
 // Concurrent requests for the same work: a fetch is shared, and a sync runs once more.
 import { describe, expect, test } from 'vitest'
-import { coalesce, singleFlight } from '../../../../src/gateway/gmail/pace.ts'
+import { coalesce, singleFlight } from '../../../../../src/plugins/sources/gmail/pace.ts'
 
 /** Work that the test ends: `runs` has the functions that end each run, in the order in which the runs began. */
 function createWork() {

@@ -1,8 +1,6 @@
 // Renews the watch of a mailbox, which expires after seven days. A failure to renew is shown in the status.
-import type { WatchedGmail } from '../../model/config/gmail.ts'
-import { minRenewMinutes } from '../../model/config/gmail-modes.ts'
+import { minRenewMinutes, type Sleep, type WatchedGmail } from '../shared/kit.ts'
 import type { GmailApi } from './api.ts'
-import type { Sleep } from '../../base/retry.ts'
 import { retryUntilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'
 
