@@ -103,7 +103,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     return jobs.length
   }
 
-  /** Fills the free slots. Returns the milliseconds to sleep. */
+  /** Fills the free slots. Returns the milliseconds to sleep; 0: a claim at once may find more. */
   async function fill(): Promise<number> {
     if (state.kind === 'stopping') return maxSleepMs
     // without this, the worker might claim its own jobs again, because their leases may have expired
@@ -114,13 +114,16 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     const isCounted = [...hooks.mappings, hooks.agent].some(({ flow }) => flow?.onFull === 'refuse')
     // a claim also assigns new jobs to their keys, so it runs even without a free slot: a new job may end a running turn of its key, and
     // `flow.onFull` counts the jobs of a key
-    if (free > 0 || leases.hasFlows || isCounted) await claimJobs({ limit: Math.max(0, free), leaseMs, limits })
+    const limit = Math.max(0, free)
+    const claimed = limit > 0 || leases.hasFlows || isCounted ? await claimJobs({ limit, leaseMs, limits }) : 0
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0
     await leases.stopEnding()
     // a slot that is free only for a moment, until the claim above fills it, does not count as free
     fullSince = leases.size < maxConcurrent ? undefined : (fullSince ?? clock())
     if (leases.size >= maxConcurrent) return maxSleepMs
+    // jobs ended during a claim that was full, so more jobs are probably due: the next claim finds them, and needs no search for the time
+    if (limit > 0 && claimed >= limit) return 0
     const untilDue = await store.nextDueInMs()
     leases.noteStoreAnswer()
     if (untilDue === undefined) return maxSleepMs
@@ -139,7 +142,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
         leases.noteStoreFailure(thrown)
         sleepMs = retrySleepMs
       }
-    } while (looking.mustLookAgain)
+    } while (looking.mustLookAgain || sleepMs === 0)
     if (state !== looking) return
     state = { kind: 'sleeping', timer: setTimeout(lookForTasks, sleepMs) }
   }

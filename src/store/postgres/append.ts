@@ -2,20 +2,11 @@
 import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswerText } from '../answer-text.ts'
 import { selectAnswered, toAnswered, toOriginValue } from '../delivery-rows.ts'
+import { type Columns, declareColumns, joinNames, toColumns, unnest, type Value } from './columns.ts'
 import { channel } from './listener.ts'
 import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'
 import { setDurable } from './settings.ts'
-
-type Columns = readonly (readonly [name: string, type: string])[]
-
-/** The columns of a table, as SQL declares them. */
-function declareColumns(text: string): Columns {
-  return text.split(/,\s+/).map((column) => {
-    const [name = '', type = ''] = column.split(' ')
-    return [name, type]
-  })
-}
 
 const deliveryColumns =
   declareColumns(`id text, received_at bigint, hook text, source text, event text, dedupe_key text, body_hash text,
@@ -31,12 +22,8 @@ const eventColumns = declareColumns(
   `delivery_id text, agent_id text, session_key text, text text, source text, trusted smallint, wakes smallint`,
 )
 
-const names = (columns: Columns) => columns.map(([name]) => name).join(', ')
-const unnest = (columns: Columns, first: number) =>
-  `unnest(${columns.map(([, type], index) => `$${first + index}::${type}[]`).join(', ')})
-    WITH ORDINALITY AS input (${names(columns)}, place)`
-
-const firstJob = deliveryColumns.length + 4
+const inputColumns: Columns = [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']]
+const firstJob = inputColumns.length + 1
 const lastParam = firstJob + jobColumns.length + eventColumns.length
 
 /** Inserts the jobs and events of the deliveries in `found (seq, id)`. Their parameters begin at `$first`. Sessions are locked in a fixed order. */
@@ -53,10 +40,10 @@ const buildChildInserts = (now: string, first: number) => `
     SELECT o.seq, i.delivery_seq, i.ring, i.flow_key, i.flow_lane, ${now} + i.expires_ms, i.settings
     FROM jobs_in i JOIN jobs_out o USING (id) WHERE i.ring IS NOT NULL),
   events_in AS (SELECT input.* FROM ${unnest(eventColumns, first + jobColumns.length)} JOIN found ON found.id = input.delivery_id),
-  events_out AS (INSERT INTO events (${names(eventColumns)}, at)
-    SELECT ${names(eventColumns)}, ${now} FROM events_in ORDER BY place),
+  events_out AS (INSERT INTO events (${joinNames(eventColumns)}, at)
+    SELECT ${joinNames(eventColumns)}, ${now} FROM events_in ORDER BY place),
   sessions_out AS (INSERT INTO sessions (agent_id, session_key, updated_at)
-    SELECT DISTINCT agent_id, session_key, ${now} FROM events_in ORDER BY agent_id, session_key
+    SELECT DISTINCT agent_id COLLATE "C", session_key COLLATE "C", ${now} FROM events_in ORDER BY 1, 2
     ON CONFLICT (agent_id, session_key) DO UPDATE SET updated_at = excluded.updated_at
       WHERE excluded.updated_at > sessions.updated_at)`
 
@@ -66,11 +53,11 @@ const buildChildInserts = (now: string, first: number) => `
  */
 const insertBatch = (now: string, lockMs: number, ifTaken: string) => `${planOnce}
   WITH input AS (SELECT input.* FROM (SELECT concat(set_config('lock_timeout', '${lockMs}', true), ${setDurable}) AS are_set) settings, ${unnest(
-    [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
+    inputColumns,
     1,
   )} WHERE are_set IS NOT NULL),
-  found AS (INSERT INTO deliveries (${names(deliveryColumns)}, node, settled_at)
-    SELECT ${names(deliveryColumns)}, $${lastParam + 1}::text, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
+  found AS (INSERT INTO deliveries (${joinNames(deliveryColumns)}, node, settled_at)
+    SELECT ${joinNames(deliveryColumns)}, $${lastParam + 1}::text, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
     WHERE repeats IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook = input.hook AND d.dedupe_key = input.repeats)
     ORDER BY place ${ifTaken} RETURNING seq, id),
   requests_out AS (INSERT INTO requests (delivery_seq, head, body)
@@ -206,7 +193,7 @@ function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
       key === null ? dedupe?.key : null,
     ]
   })
-  return [...toColumns(rows, firstJob - 1), ...toChildParams(deliveries)]
+  return [...toColumns(rows, inputColumns), ...toChildParams(deliveries)]
 }
 
 /** The params of `buildChildInserts`: jobs, then events. */
@@ -240,7 +227,7 @@ export function toChildParams(deliveries: readonly { id: string; jobs: readonly 
   const events = deliveries.flatMap(({ id, jobs: own }) =>
     own.flatMap((job) => job.events.map((event) => toEventParams(id, event))),
   )
-  return [...toColumns(jobs, jobColumns.length), ...toColumns(events, eventColumns.length)]
+  return [...toColumns(jobs, jobColumns), ...toColumns(events, eventColumns)]
 }
 
 /** A job with a flow enters its lane when it is claimed. */
@@ -249,13 +236,7 @@ function toFlowParams({ flow, lane }: NewJob): Value[] {
   return [flow.ring, flow.key, lane, flow.expiresMs, JSON.stringify(flow.settings)]
 }
 
-type Value = Exclude<Param, readonly unknown[]>
-
-export function toEventParams(deliveryId: string | null, event: NewEvent): Value[] {
+function toEventParams(deliveryId: string | null, event: NewEvent): Value[] {
   const { agentId, sessionKey, text, source, trusted, wakes } = event
   return [deliveryId, agentId, sessionKey, text, source, trusted ? 1 : 0, wakes ? 1 : 0]
-}
-
-function toColumns(rows: readonly (readonly Value[])[], width: number): Param[] {
-  return Array.from({ length: width }, (_, column) => rows.map((row) => row[column] ?? null))
 }

@@ -1,34 +1,36 @@
-// Up to two batches are in flight, each on one connection. Appends that arrive meanwhile form the next batch. There is no timer.
+// Calls that arrive together share a transaction. Those that arrive while it runs form the next batch. There is no timer.
 import { Problem } from '../../core/model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
-import type { Appended, NewDelivery } from '../records.ts'
 import { RefusedStatement } from './errors.ts'
 
-const maxInFlight = 2
 const batchLimit = 256
 
-type Call = {
-  readonly delivery: NewDelivery
-  readonly resolve: (appended: Appended) => void
+type Call<Item, Result> = {
+  readonly item: Item
+  readonly resolve: (result: Result | Promise<Result>) => void
   readonly reject: (error: unknown) => void
 }
 
-type Batches = {
-  append(delivery: NewDelivery): Promise<Appended>
+type Batches<Item, Result> = {
+  add(item: Item): Promise<Result>
   waiting(): number
 }
 
 /**
- * `store` commits a batch, all or nothing. The deliveries of a batch that Postgres refuses are stored one by one, so that only the faulty one
- * fails.
+ * `store` commits a batch, all or nothing. The items of a batch that Postgres refuses are stored one by one, so that only the faulty one fails. A
+ * result may come after the batch: the next batch does not wait for it.
  */
-export function createBatches(options: {
-  readonly store: (batch: readonly NewDelivery[]) => Promise<Appended[]>
+export function createBatches<Item, Result>(options: {
+  readonly store: (batch: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>
+  /** Two items with the same key are never in one batch. */
+  readonly toKey: (item: Item) => string | undefined
+  /** The maximum number of batches at the same time, each on one connection. */
+  readonly maxInFlight: number
   /** The maximum number of waiting calls. Further calls are refused. */
   readonly maxQueued: number
-}): Batches {
-  const { store, maxQueued } = options
-  let waiting: Call[] = []
+}): Batches<Item, Result> {
+  const { store, toKey, maxInFlight, maxQueued } = options
+  let waiting: Call<Item, Result>[] = []
   let inFlight = 0
   let scheduled = false
 
@@ -51,12 +53,12 @@ export function createBatches(options: {
     })
   }
 
-  /** The next batch in order of arrival. It ends before a delivery whose dedupe key is already in the batch. */
-  function take(): readonly Call[] {
+  /** The next batch in order of arrival. It ends before an item whose key is already in the batch. */
+  function take(): readonly Call<Item, Result>[] {
     const keys = new Set<string>()
     let end = 0
-    for (const { delivery } of waiting.slice(0, batchLimit)) {
-      const key = delivery.dedupe && `${delivery.hook}\0${delivery.dedupe.key}`
+    for (const { item } of waiting.slice(0, batchLimit)) {
+      const key = toKey(item)
       if (key !== undefined && keys.has(key)) break
       if (key !== undefined) keys.add(key)
       end += 1
@@ -66,12 +68,12 @@ export function createBatches(options: {
     return batch
   }
 
-  async function commit(batch: readonly Call[]): Promise<void> {
+  async function commit(batch: readonly Call<Item, Result>[]): Promise<void> {
     try {
-      const appended = await store(batch.map(({ delivery }) => delivery))
+      const results = await store(batch.map(({ item }) => item))
       for (const [index, { resolve, reject }] of batch.entries()) {
-        const result = appended[index]
-        if (result) resolve(result)
+        const result = results[index]
+        if (result !== undefined) resolve(result)
         else reject(storeUnavailable('The store cannot write this.', 5))
       }
     } catch (error) {
@@ -85,12 +87,12 @@ export function createBatches(options: {
   }
 
   return {
-    append(delivery) {
+    add(item) {
       if (waiting.length >= maxQueued) {
         return Promise.reject(storeUnavailable('The store cannot keep up: its queue is full.', 1))
       }
       return new Promise((resolve, reject) => {
-        waiting.push({ delivery, resolve, reject })
+        waiting.push({ item, resolve, reject })
         schedule()
       })
     },

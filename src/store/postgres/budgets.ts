@@ -2,7 +2,7 @@
 import { type BudgetWait, reserveRoom, settleTurns, toTaskUsage } from '../accounts.ts'
 import type { AccountName, Reservation, ReserveResult, SettledTurn, TaskUsage, TaskUsageQuery } from '../budgets.ts'
 import { dialect, lockFlows, runScript } from './flow.ts'
-import { endAsAskedSql, leaveLane, returnToFlow } from './holds.ts'
+import { endAsAskedSql, isEnding, leaveLane, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** The run is the first step of a task that has one. */
@@ -59,8 +59,7 @@ async function queueAgain(
   seq: number,
   { afterMs, reason, budget, now }: BudgetWait & { readonly now: string },
 ): Promise<void> {
-  const [ending] = await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)
-  if (ending !== undefined) return void (await query(endAsAskedSql(now, 'j.seq = $1'), seq))
+  if (await isEnding(query, seq)) return void (await query(endAsAskedSql(now, 'j.seq = $1'), seq))
   await query(
     `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, last_error = $2, run_at = ${now} + $3::bigint,
       budget = $4, ${leaveLane} WHERE seq = $1`,

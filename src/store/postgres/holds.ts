@@ -29,6 +29,11 @@ export const whereHeld = (
 ) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
   AND (strpos(${job}.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND ${job}.delivery_seq IS NOT NULL)))`
 
+/** Call it under the lock of the job: a claim may have written the ending while its caller waited for the lock. */
+export async function isEnding(query: Query, seq: number): Promise<boolean> {
+  return (await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)).length > 0
+}
+
 /** Ends running jobs as `endings` says. `which`: the condition for the job `j`, for example that its lease has expired. */
 export const endAsAskedSql = (
   now: string,

@@ -11,6 +11,7 @@ import type { ClaimedJob } from '../../model/job.ts'
 import { addFailure } from './failures.ts'
 import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
 import { endAsAskedSql, whereHeld, whereLapsed } from './holds.ts'
+import { planOnce } from './naming.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toClaimedJob` reads, with the id of the job's delivery. */
@@ -57,7 +58,7 @@ export const whereFree = (now: string) => `j.state = 'queued' AND j.gate = 0 AND
     AND (f.gate = 4 OR NOT ${whereDue(now, 'f')} OR ${whereHeld(now, 'f')})))))`
 
 /** The limit counts only jobs that may start now: they are due, and first in their lanes. A job whose lease expired is claimed directly, and the attempt counts. */
-const claimFrom = (candidates: string, now: string) => `
+const claimFrom = (candidates: string, now: string) => `${planOnce}
   WITH RECURSIVE ${heads},
   candidates AS MATERIALIZED (${candidates}),
   expired AS MATERIALIZED (SELECT seq FROM jobs WHERE state = 'running' AND locked_until <= ${now}

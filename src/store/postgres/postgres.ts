@@ -5,7 +5,7 @@ import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../core/model/problem.ts'
 import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
-import type { JobReport, NewDelivery, Settlement, StoreHealth } from '../records.ts'
+import type { Appended, JobReport, NewDelivery, Settlement, StoreHealth } from '../records.ts'
 import { bindCalls, buildScript, createPlainWrites, type PlainWrite } from '../plain.ts'
 import type { OpenedStore, StoreReader } from '../store.ts'
 import { appendBatch, measureRequestBytes } from './append.ts'
@@ -23,6 +23,7 @@ import type { Query } from './pool.ts'
 import { createReads, sumWaitingBytes } from './reads.ts'
 import { quarantine } from './quarantine.ts'
 import { report } from './report.ts'
+import { isUsual, reportAll, type ReportCall } from './reports.ts'
 import { limits, type Limits } from './settings.ts'
 
 export type PostgresOptions = {
@@ -67,8 +68,10 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   let node: string | undefined
   const audits = createSerialQueue()
 
-  const batches = createBatches({
+  const appends = createBatches<NewDelivery, Appended>({
+    maxInFlight: 2,
     maxQueued,
+    toKey: ({ hook, dedupe }) => dedupe && `${hook}\0${dedupe.key}`,
     store: (batch) =>
       batch.some(({ ringSize, cancel }) => ringSize !== undefined || cancel !== undefined)
         ? transaction((session) => appendBatch(session.query, batch, toAppendOptions(batch)))
@@ -94,6 +97,22 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         await session.query(`SELECT pg_notify(${channel}, $1)`, payload)
       return result
     })
+
+  // most reports signal nothing: the worker that reports claims the next job of the lane itself
+  const reportAlone = (call: ReportCall) =>
+    writeAndSignal(mayFreeOthers(call.what) ? ['jobs'] : [], (own) => report(own, { call, now: now() }))
+
+  /** Two batches would wait for each other: nearly every report writes the row of the main session. */
+  const reports = createBatches<ReportCall, boolean>({
+    maxInFlight: 1,
+    maxQueued: Number.POSITIVE_INFINITY,
+    toKey: ({ job }) => job.id,
+    store: async (calls) => {
+      const payload = listener.toPayload(calls.some(({ what }) => mayFreeOthers(what)) ? ['jobs'] : [])
+      const written = await transaction(({ query: own }) => reportAll(own, { calls, now: now(), payload }))
+      return calls.map((call, place) => written.has(place) || reportAlone(call))
+    },
+  })
 
   /** Runs one transaction, and signals nothing. */
   const writeSilently = <Result>(write: (own: Query) => Promise<Result>): Promise<Result> =>
@@ -164,7 +183,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     },
     // the claim may reach the server first, on another connection
     claimsAppended: () => false,
-    append: (delivery) => writeWithin([delivery], () => batches.append(delivery)),
+    append: (delivery) => writeWithin([delivery], () => appends.add(delivery)),
     appendAll: (deliveries, moves) =>
       writeWithin(deliveries, () =>
         writeAndSignal(toSignals(deliveries), (own) =>
@@ -192,9 +211,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
       }
       return jobs
     },
-    // most reports signal nothing: the worker that reports claims the next job of the lane itself
-    report: (job, what) =>
-      writeAndSignal(mayFreeOthers(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
+    report: (job, what) => (isUsual(what) ? reports.add({ job, what }) : reportAlone({ job, what })),
     reserve: (job, reservations) => writeSilently((own) => reserve(own, { job, reservations, now: now() })),
     // only one connection waits for the entries of other gateways
     audit: (entry) => audits(() => plain.audit(entry)),
@@ -222,7 +239,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     lockouts: (scope) => lockouts(query, scope, now()),
     subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
-      const facts = { postgres: await check().catch(() => 'unknown'), waiting: batches.waiting() }
+      const facts = { postgres: await check().catch(() => 'unknown'), waiting: appends.waiting() }
       return {
         engine: 'postgres',
         trouble: trouble() ?? capacity.trouble(),

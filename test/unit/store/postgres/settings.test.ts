@@ -8,6 +8,7 @@ import { sweepStep } from '../../../../src/store/postgres/deliveries.ts'
 import { addTask } from '../../../../src/store/postgres/jobs.ts'
 import type { Query } from '../../../../src/store/postgres/pool.ts'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
+import type { Appended, NewDelivery } from '../../../../src/store/records.ts'
 import { findFaults } from '../../../../src/store/postgres/settings.ts'
 import { claimOne } from '../../../contract/jobs.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
@@ -203,8 +204,10 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
   test('an error in one delivery of a batch refuses only that delivery', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
-    const batches = createBatches({
+    const batches = createBatches<NewDelivery, Appended>({
+      maxInFlight: 1,
       maxQueued: 9,
+      toKey: () => undefined,
       store: async (batch) => {
         // a statement that Postgres refuses, in place of a row that it refuses
         if (batch.some(({ hook }) => hook === 'bad')) await connections.query('SELECT 1 / 0')
@@ -213,7 +216,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     })
     const hooks = ['one', 'bad', 'two']
     const results = await Promise.allSettled(
-      hooks.map((hook) => batches.append({ ...newDelivery({ at: Date.now() }), hook })),
+      hooks.map((hook) => batches.add({ ...newDelivery({ at: Date.now() }), hook })),
     )
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
