@@ -1,10 +1,10 @@
 // Reports every saved module, fixture and configuration file, however the editor writes it. A burst of saves is reported once.
-import { statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
 import type { Log } from '../../base/log.ts'
 import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
+import { isOutOfWatches, openChokidar, resolveRawPath } from './chokidar.ts'
 import { findRealPath, isEmpty, isSource, readStamp } from './file-state.ts'
 import { createSweep } from './sweep.ts'
 
@@ -210,7 +210,7 @@ export function createWatcher({
   let usesPolling = false
   let opened: FSWatcher | undefined
   let becomeReady = () => {}
-  const ready = new Promise<void>((resolve) => {
+  let ready = new Promise<void>((resolve) => {
     becomeReady = resolve
   })
 
@@ -240,7 +240,12 @@ export function createWatcher({
     })
     watcher.once('ready', () => {
       // a watcher that ran out of watches and is being closed is ignored
-      if (isPolling === usesPolling) becomeReady()
+      if (isPolling !== usesPolling) return
+      becomeReady()
+      // what was saved since the last watcher was closed is no event of this one
+      if (!isPolling) return
+      for (const root of roots) noteSign(root)
+      checkFiles()
     })
     watcher.on('all', (event, path) => (event === 'addDir' ? noticeFolder(path) : notice(path)))
     // the event of the system, before chokidar throttles it; `path` is a name in the watched directory
@@ -254,6 +259,13 @@ export function createWatcher({
 
   /** Polls all files, because changes without a watch would be lost. */
   async function pollInstead(watcher: FSWatcher): Promise<FSWatcher> {
+    const becomeReadyBefore = becomeReady
+    ready = new Promise((resolve) => {
+      becomeReady = () => {
+        becomeReadyBefore()
+        resolve()
+      }
+    })
     await watcher.close()
     return start()
   }
@@ -275,22 +287,4 @@ export function createWatcher({
       await (await watching).close()
     },
   }
-}
-
-async function openChokidar(path: string, options: ChokidarOptions): Promise<FSWatcher> {
-  const { watch } = await import('chokidar')
-  return watch(path, options)
-}
-
-/** The path that changed, from a `raw` event of chokidar. */
-function resolveRawPath(watched: string, name: string): string {
-  // a watched file reports its own name; a watched directory reports the name of the entry
-  return basename(watched) === name && statSync(watched, { throwIfNoEntry: false })?.isDirectory() !== true
-    ? watched
-    : resolve(watched, name)
-}
-
-function isOutOfWatches(error: unknown): error is Error {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'EMFILE' || code === 'ENOSPC'
 }

@@ -223,6 +223,29 @@ describe('the watcher of saved files', () => {
     expect(warnings).toEqual([expect.stringMatching(/^the system reports no changes of files in .*every half second/)])
   })
 
+  test('a save while the watcher goes over to polling is reported', async () => {
+    const { root, reported, watcher, changes } = await createStage({
+      open: async (path, options) => {
+        if (options.usePolling === true) {
+          changes.length = 0
+          // the first look at the folder finds the file, so that it is no event
+          await writeFile(join(root, 'new.ts'), '1')
+          return watch(path, { ...options, interval: 20 })
+        }
+        const full = watch([])
+        setImmediate(() => full.emit('ready'))
+        const error = Object.assign(new Error('EMFILE: too many open files, watch'), { code: 'EMFILE' })
+        setTimeout(() => full.emit('error', error), 50)
+        return full
+      },
+    })
+    await expect.poll(() => watcher.polling).toBe(true)
+    await reported('hooks/transforms')
+    await watcher.ready()
+    await writeFile(join(root, 'later.ts'), '1')
+    await reported('hooks/transforms/later.ts')
+  })
+
   test('saves that events announce never make the watcher poll', async () => {
     const { root, reported, watcher } = await createStage({ sweepEveryMs: 5 })
     for (let count = 0; count < 40; count += 1) {
