@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
@@ -7,6 +8,18 @@ import type { TestModule } from 'vitest/node'
 const measured = ['cost', 'linear-cost', 'many', 'page', 'scroll', 'thousand'].map(
   (name) => `test/long/${name}.test.ts`,
 )
+
+/** The files of `e2e/` in the short form: the pipe of a request from the port to the reply, hostile requests, and the start. */
+const quick =
+  /^(?:answer-table|cli-start|hostile(?:-body|-credentials|-framing|-payloads)?|plain-schemes|signed-hooks|values)\.test\.ts$/
+/** Whole gateways, commands and browsers, and several gateways on one store. */
+const whole = [
+  'test/browser/**/*.test.ts',
+  'test/contract/postgres-two.test.ts',
+  ...readdirSync(new URL('e2e', import.meta.url))
+    .filter((name) => name.endsWith('.test.ts') && !quick.test(name))
+    .map((name) => `test/e2e/${name}`),
+]
 
 /** Prints the tests that passed only when they were tried again, with what failed before, so that they are mended. */
 function printFlaky(modules: readonly TestModule[]): void {
@@ -25,6 +38,13 @@ function printFlaky(modules: readonly TestModule[]): void {
   }
 }
 
+const shared = {
+  // two processes for each core: half of the time, a test waits for a timer or for a process that it started
+  maxWorkers: 2 * availableParallelism(),
+  // modules are evaluated once for each thread: once for each file would add a third of the time
+  isolate: false,
+}
+
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   resolve: { alias: { hookloom: new URL('../src/index.ts', import.meta.url).pathname } },
@@ -39,20 +59,18 @@ export default defineConfig({
     setupFiles: ['test/setup.ts'],
     // printed text is compared without colours, even where CI sets them
     env: { NO_COLOR: '1' },
-    // `npm test` runs the first project, `npm run test:long` the others
+    // `npm test` runs the first project, before each commit; `npm run test:all` runs all of them
     projects: [
       {
         extends: true,
         test: {
+          ...shared,
           name: 'short',
-          // two processes for each core: half of the time, a test waits for a timer or for a process that it started
-          maxWorkers: 2 * availableParallelism(),
-          // modules are evaluated once for each thread: once for each file would add a third of the time
-          isolate: false,
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, 'test/long/**'],
+          exclude: [...configDefaults.exclude, ...whole, 'test/long/**'],
         },
       },
+      { extends: true, test: { ...shared, name: 'whole', include: whole, sequence: { groupOrder: 1 } } },
       // kills and loads, which take tens of seconds each, and wait for most of them
       {
         extends: true,
@@ -61,11 +79,11 @@ export default defineConfig({
           include: ['test/long/**/*.test.ts'],
           exclude: measured,
           maxWorkers: 2,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
       // one at a time, with the machine to itself
-      { extends: true, test: { name: 'long-measured', include: measured, maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      { extends: true, test: { name: 'long-measured', include: measured, maxWorkers: 1, sequence: { groupOrder: 3 } } },
     ],
   },
 })
