@@ -12,7 +12,7 @@ export const codeMode = 0o644
 export const codeFolderMode = 0o755
 
 /** Creates or replaces a file. A symlink in its place is replaced. The mode is exact and does not depend on the umask. The folder must exist. */
-export function replaceFile(file: string, text: string, mode: number): Promise<void> {
+export function replaceFile(file: string, text: string | Uint8Array, mode: number): Promise<void> {
   return writeDraft(file, { text, mode, put: (draft) => rename(draft, file) })
 }
 
@@ -55,7 +55,7 @@ async function linkNew(draft: string, file: string): Promise<boolean> {
 /** `put` gives the complete file its name. */
 async function writeDraft(
   target: string,
-  { text, mode, put }: { text: string; mode: number; put: (draft: string) => Promise<void> },
+  { text, mode, put }: { text: string | Uint8Array; mode: number; put: (draft: string) => Promise<void> },
 ): Promise<void> {
   const folder = dirname(target)
   const draft = join(folder, `.${basename(target)}.${randomUUID()}.tmp`)

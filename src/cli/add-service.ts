@@ -1,14 +1,17 @@
 // Writes the files that run the gateway as a service into the config directory, and overwrites no file that somebody edited. The unit of systemd is
 // printed: root must not copy a file from a folder in which the user of the service can write.
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
-import { userInfo } from 'node:os'
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir, userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { loadConfig } from '../gateway/config/config.ts'
 import { loadConfigParts } from '../gateway/config/config-parts.ts'
 import { parseEnv, renderEnvLine } from '../gateway/config/env.ts'
 import { configFile, envFile } from '../gateway/config/text.ts'
+import { toErrorText } from '../base/exceptions.ts'
 import { codeMode, privateMode } from '../base/files.ts'
 import { reportUnwritable, writeFileAtomic } from '../gateway/config/config-file.ts'
 import { ConfigSchema } from '../gateway/config/keys.ts'
@@ -18,11 +21,13 @@ import { createMissingFile } from './scaffold/folder.ts'
 import { renderConfigIgnore, renderConfigImage, renderKubernetes } from './scaffold/kubernetes.ts'
 import { resolvePackagePath } from '../base/package.ts'
 import {
+  computeStopSeconds,
   gateways,
+  imageFolder,
+  imagePackage,
   renderCaddyfile,
   renderCompose,
   renderDockerfile,
-  renderDockerignore,
   renderUnit,
   type ServiceFacts,
   describeInstallation,
@@ -40,13 +45,6 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
   }
   const facts = readFacts(context)
   if (kind === 'systemd') return printUnit(context, facts)
-  const isCheckout = ['package-lock.json', 'src'].every((name) => existsSync(join(facts.program, name)))
-  if (!isCheckout) {
-    throw new Problem(
-      'config-invalid',
-      `${facts.program} is not a checkout of Hookloom, and an image is built from one. Clone it, and run this command there.`,
-    )
-  }
   const files = renderFiles(kind, facts)
   // an earlier run may have written these files when root owned the directory; they are replaced unless somebody edited them
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
@@ -67,6 +65,8 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
       context.print(`${what.padEnd(7)}  ${join(dir, file)}`)
     }
     if (kind === 'compose') await prepareCompose(dir)
+    await writePackage(facts)
+    context.print(`packed   ${join(dir, imageFolder, imagePackage)}`)
   })
   context.print(`\n${describeNextSteps(kind, facts)}`)
   return exitCodes.ok
@@ -75,7 +75,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
 type FileKind = Exclude<ServiceKind, 'systemd'>
 
 function renderFiles(kind: FileKind, facts: ServiceFacts): Readonly<Record<string, string>> {
-  const image = { Dockerfile: renderDockerfile(facts), 'Dockerfile.dockerignore': renderDockerignore(facts) }
+  const image = { [`${imageFolder}/Dockerfile`]: renderDockerfile(facts) }
   if (kind === 'docker') return image
   if (kind === 'kubernetes') {
     return {
@@ -86,6 +86,27 @@ function renderFiles(kind: FileKind, facts: ServiceFacts): Readonly<Record<strin
     }
   }
   return { ...image, 'compose.yaml': renderCompose(facts), Caddyfile: renderCaddyfile(facts) }
+}
+
+/** Writes this package as `npm pack` wrote it, so that the image has the version that is installed here. */
+async function writePackage({ dir, program }: ServiceFacts): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'hookloom-'))
+  try {
+    const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder, program]
+    await promisify(execFile)('npm', args, { cwd: folder, maxBuffer: 10_000_000 })
+    const [packed = ''] = await readdir(folder)
+    await writeFileAtomic(join(dir, imageFolder, imagePackage), await readFile(join(folder, packed)), codeMode)
+  } catch (error) {
+    throw new Problem(
+      'internal-error',
+      `"npm pack" failed, and the image is built from what it writes: ${toErrorText(error)}`,
+      {
+        cause: error,
+      },
+    )
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 /** Creates the mount points, which Docker would create as root, and the password of the database. */
@@ -175,13 +196,14 @@ function isOfRoot(owner: string): boolean {
   return owner.startsWith('0:')
 }
 
-function describeNextSteps(kind: FileKind, { dir, program, owner }: ServiceFacts): string {
-  const build = `docker build --tag hookloom --file ${quoteShellWord(join(dir, 'Dockerfile'))} ${quoteShellWord(program)}`
-  if (kind === 'docker') return `Build the image:\n\n  ${build}`
+function describeNextSteps(kind: FileKind, facts: ServiceFacts): string {
+  const { dir, owner } = facts
+  const build = `docker build --tag hookloom ${quoteShellWord(join(dir, imageFolder))}`
   if (kind === 'kubernetes') return describeKubernetesSteps(dir, build)
   const root = isOfRoot(owner)
-    ? `\nThe gateways would run as root: give ${dir} to another user first, and write its ids into compose.yaml.\n`
+    ? `\nThe gateway would run as root: give ${dir} to another user first, and run this command again.\n`
     : ''
+  if (kind === 'docker') return describeDockerSteps(facts, { build, root })
   const compose = `docker compose --project-directory ${quoteShellWord(dir)}`
   return `.env has POSTGRES_PASSWORD. Set these keys in ${configFile}:
 
@@ -193,6 +215,22 @@ Then start, and restart one gateway after the other without a failed request:
   ${compose} up --build --detach --wait
   ${compose} up --detach --no-deps --force-recreate --wait gateway-1
   ${compose} up --detach --no-deps --force-recreate --wait gateway-2`
+}
+
+/** 172.16.0.0/12 has Docker's own networks, from which a proxy on the host appears to connect. */
+function describeDockerSteps(facts: ServiceFacts, { build, root }: { build: string; root: string }): string {
+  const { dir, owner, port } = facts
+  return `Set these keys in ${configFile}:
+
+  "server": { "host": "0.0.0.0", "trustedProxies": ["172.16.0.0/12"] },
+${root}
+Then:
+
+  ${build}
+  docker run --detach --name hookloom --init --restart unless-stopped --stop-timeout ${computeStopSeconds(facts)} \\
+    --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges:true --log-opt max-size=10m --log-opt max-file=5 \\
+    --user ${owner} --volume ${quoteShellWord(`${dir}:/data`)} --publish 127.0.0.1:${port}:${port} hookloom
+  docker exec hookloom hookloom doctor`
 }
 
 function describeKubernetesSteps(dir: string, build: string): string {

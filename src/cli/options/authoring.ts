@@ -62,8 +62,8 @@ function addWritingCommands(program: CliCommand): void {
     .command('service')
     .summary('write what runs the gateway as a service')
     .description(
-      'systemd: prints a hardened unit. The others write files into the config directory. docker: a Dockerfile. compose: a Dockerfile, ' +
-        'and a compose file with Postgres, two gateways and a load balancer. kubernetes: Dockerfiles, and the objects of a Deployment, ' +
+      'systemd: prints a hardened unit. The others write files into the config directory. docker: a Dockerfile, and this package. compose: the same, ' +
+        'and a compose file with Postgres, two gateways and a load balancer. kubernetes: the same, a Dockerfile with the configuration, and the objects of a Deployment, ' +
         'or of a StatefulSet if the store is a file. Overwrites nothing that you edited.',
     )
     .requiredOption(

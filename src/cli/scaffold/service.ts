@@ -1,7 +1,6 @@
 // Renders the files that run a gateway as a service: a systemd unit, a Dockerfile, and a compose file with a load balancer. Root reads these files, so
 // every text from outside goes through the quoting function of its format.
 import { createHash } from 'node:crypto'
-import { relative } from 'node:path'
 import { takeStart, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../core/model/problem.ts'
 import { renderFile } from './files.ts'
@@ -79,41 +78,24 @@ function quoteUnitArgument(text: string): string {
   return quoteUnitWord(text.replaceAll('$', '$$$$'))
 }
 
-/** The Dockerfile. Its build context is a checkout of this package. The files are named one by one, because not every builder reads
- * .dockerignore. */
+/** The folder in the config directory from which the image is built. It has nothing but the Dockerfile and the package, so no configuration, secret or
+ * store can enter the image. */
+export const imageFolder = 'image'
+/** The package in that folder, as `npm pack` writes it. */
+export const imagePackage = 'hookloom.tgz'
+
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
-  return renderFile('Dockerfile', { port, adminPort })
+  return renderFile('Dockerfile', { port, adminPort, package: imagePackage })
 }
 
-/**
- * The .dockerignore, which Docker reads next to the Dockerfile. No configuration, secret or store may enter the image. The config directory may be in the
- * folder from which the image is built, so all other files are excluded.
- */
-export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 'program'>): string {
-  const inside = relative(program, dir)
-  const own = inside === '' || inside.startsWith('..') ? '' : `${escapeIgnorePattern(`/${inside}`)}\n`
-  return renderFile('Dockerfile.dockerignore', { own })
-}
-
-/** Replaces special characters with `?`, which matches any character. */
-function escapeIgnorePattern(path: string): string {
-  return path.replace(/[^\w./-]/gu, '?')
-}
-
-export function renderCompose(facts: ServiceFacts): string {
-  const { dir, program, owner } = facts
+export function renderCompose(facts: Pick<ServiceFacts, 'dir' | 'owner' | 'stopTimeoutMs'>): string {
+  const { dir, owner } = facts
   return renderFile('compose.yaml', {
     ...describeInstallation(dir),
     owner,
     stopSeconds: computeStopSeconds(facts),
-    program: quoteComposeText(program),
-    dockerfile: quoteComposeText(`${dir}/Dockerfile`),
+    image: imageFolder,
   })
-}
-
-/** Quotes a text for YAML: a JSON text is valid YAML. Escapes `$`, which begins a variable. */
-function quoteComposeText(text: string): string {
-  return JSON.stringify(checkOneLine(text).replaceAll('$', '$$$$'))
 }
 
 export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPath' | 'port'>): string {

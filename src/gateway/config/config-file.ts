@@ -32,7 +32,7 @@ export function editConfig(text: string, path: JSONPath, value: unknown): string
 }
 
 /** `replaceFile`, but throws `config-invalid` if the system does not allow the write. A symlink stays, and its target is replaced. */
-export async function writeFileAtomic(file: string, text: string, mode: number): Promise<void> {
+export async function writeFileAtomic(file: string, text: string | Uint8Array, mode: number): Promise<void> {
   await reportUnwritable(dirname(file), async () => replaceFile(await realpath(file).catch(() => file), text, mode))
 }
 
