@@ -103,7 +103,7 @@ export type HookloomOptions = {
   readonly write?: JobsOptions['write']
 }
 
-export type Hookloom = Pick<Live, 'status' | 'reload'> & {
+export type Hookloom = Pick<Live, 'status' | 'reload' | 'describeThrower'> & {
   /** The base URL of the hook endpoints, including `hooks.path`. */
   readonly url: string
   /** The base URL of the admin port, with an address that this machine can call. */
@@ -475,7 +475,9 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   noteStart(auditor, info())
   await live.watch()
   const { status, reload } = live
-  return { url, adminUrl, handler, generation, status, reload, stop: (signal) => noteStop(auditor, signal, stops.run) }
+  const { describeThrower } = live
+  const stop = (signal?: string) => noteStop(auditor, signal, stops.run)
+  return { url, adminUrl, handler, generation, status, reload, describeThrower, stop }
 
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {

@@ -134,7 +134,7 @@ async function send<Options>(
     },
   }
   // nothing is hidden here, so that a secret is found
-  const channel = createOwnChannel(own, options, createHost(fetch), (shown) => shown)
+  const channel = createOwnChannel(own, options, createHost(fetch), { hide: (shown) => shown })
   const run = { id: 'run-1', agentId: 'main', name: 'Tide', hops: 0 }
   const message = { to, text, format: 'markdown', nonce: 'nonce-1', signal: attempt.signal, run } as const
   return { result: await replaceFetch(fetch, () => channel.send(message)), requests, thrown }

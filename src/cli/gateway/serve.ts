@@ -16,6 +16,9 @@ type ServeOptions = Omit<HookloomOptions, 'log'> & {
   readonly announce: (gateway: Hookloom) => void
 }
 
+/** Where an exception is that no part of the gateway can catch: in a timer, or in a listener. */
+const outside = 'outside of a call of the gateway'
+
 /**
  * Serves until SIGTERM or SIGINT, or until SIGHUP with `onHangup: 'stop'`, then stops: refuses new requests, and finishes or releases running jobs. A second signal ends the process
  * at once. Unfinished jobs run again at the next start.
@@ -36,11 +39,22 @@ export async function serve({ announce, onHangup, ...options }: ServeOptions): P
   })
   // the default of this signal is to end the process, and other servers use it for their logs
   process.on('SIGUSR2', (signal) => log.info({ signal }, 'this signal changes nothing here; SIGHUP reloads'))
+  let nameThrower: Hookloom['describeThrower'] = () => undefined
   // an unhandled rejection in an integrator's code must not end the gateway; its message may quote a payload, so it is not logged
   process.on('unhandledRejection', (thrown) => {
-    log.error({ thrown: toErrorName(thrown) }, 'unhandled promise rejection')
+    const who = nameThrower(thrown)
+    log.error(
+      { thrown: toErrorName(thrown) },
+      `unhandled promise rejection${who === undefined ? '' : `: ${who} ${outside}`}`,
+    )
+  })
+  // the exception ends the process after this, as it does without a listener
+  process.on('uncaughtExceptionMonitor', (thrown) => {
+    const who = nameThrower(thrown)
+    if (who !== undefined) log.error({ thrown: toErrorName(thrown) }, `${who} ${outside}, so the gateway ends`)
   })
   const gateway = await createHookloom({ ...options, version: readVersion() })
+  nameThrower = gateway.describeThrower
   reload = () => reloadOnSignal(gateway, log)
   announce(gateway)
   const signal = await stopping

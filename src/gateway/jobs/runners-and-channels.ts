@@ -1,4 +1,5 @@
 // Builds the configured runners and channels of a configuration once, and a built-in runner when a turn first needs it.
+import { type Log, silentLog } from '../../base/log.ts'
 import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../../model/channel.ts'
 import { isOwnChannel } from '../../core/model/action.ts'
 import { type ChannelsConfig, readChannelKeys } from '../../model/config/channels.ts'
@@ -23,6 +24,8 @@ export type RunnerAndChannelParts = {
   readonly write: WriteReply
   /** The environment variables that commands may get. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Default: logs nothing. */
+  readonly log?: Log
 }
 
 /** Returns the same object for the same configuration and channels in code. */
@@ -77,7 +80,7 @@ function buildRunner(
 function buildChannels(
   config: ChannelsConfig,
   own: readonly OwnChannel[],
-  { write }: RunnerAndChannelParts,
+  { write, log = silentLog }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
   const host: ChannelHost = { fetch: globalThis.fetch, clock: Date.now, write }
   const configured = builtInChannels.flatMap((definition): Channel[] => {
@@ -91,7 +94,12 @@ function buildChannels(
   })
   const channels = [
     ...configured,
-    ...own.map((channel) => createOwnChannel(channel, readOwnKeys(config, channel.id), host)),
+    ...own.map((channel) => {
+      const { id } = channel
+      return createOwnChannel(channel, readOwnKeys(config, id), host, {
+        warn: (message) => log.warn({ channel: id }, message),
+      })
+    }),
   ]
   return new Map(channels.map((channel) => [channel.id, channel]))
 }

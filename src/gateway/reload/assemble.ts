@@ -2,7 +2,7 @@
 // of presets follow those of the operator.
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { findRecoverFault } from '../config/recover-issues.ts'
-import { createLoader } from './loader.ts'
+import { createLoader, type Loader } from './loader.ts'
 import type { BuildInput } from '../../core/transforms/read.ts'
 import type { LoadedPlugin, OwnParts } from '../../model/plugin.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -39,6 +39,7 @@ export type Assembler = {
   assemble(config: Config, serving?: AssembledParts): Promise<AssembledParts>
   /** All files of the presets, verifiers and channels in code, each with its state when it was read. */
   inputs(): readonly BuildInput[]
+  readonly describeThrower: Loader['describeThrower']
 }
 
 const buildRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
@@ -76,7 +77,8 @@ export function createAssembler(dir: string): Assembler {
       const all = [...reportPacks(packs, serving?.packs), ...reports, ...ofFiles.reports, ...loaded.reports]
       return { packs, mappings, senders, verifiers, own, plugins, reports: all }
     },
-    inputs: () => loader.inputs(),
+    inputs: loader.inputs,
+    describeThrower: loader.describeThrower,
   }
 }
 

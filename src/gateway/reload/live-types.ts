@@ -73,6 +73,8 @@ export type Live = {
   requireEdited(): Generation
   /** What the plugins and the modules of integrators add to the serving generation. */
   ownParts(): OwnParts
+  /** The plugin, or another module of the main thread, whose code threw an exception, and where; undefined if it was none of them. */
+  describeThrower(thrown: unknown): string | undefined
   /** Loads the first generation, which then serves. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
   start(): Promise<void>
   /** Starts to watch. Resolves when all saves since the start were loaded, and every later save will be noticed. */

@@ -15,6 +15,7 @@ import { findModuleFile, type ModuleKind, toExpectedLabel } from './module-files
 import { chooseVersion, type ModuleReport } from '../../core/reload/gate.ts'
 import { type Bundle, buildModule, type ModuleFile } from '../../core/transforms/modules/build.ts'
 import type { Evaluated } from '../../core/transforms/modules/evaluate.ts'
+import type { Locate } from '../../core/transforms/modules/locate.ts'
 import { type BuildInput, toInputStamp } from '../../core/transforms/read.ts'
 import { toFileLabel } from '../../core/transforms/root.ts'
 import { buildThrownReport } from '../../core/transforms/modules/thrown.ts'
@@ -60,6 +61,8 @@ export type Loader = {
   load<Kind extends ModuleKind>(kind: Kind, files: readonly ModuleFile[]): Promise<Loaded<Kind>[]>
   /** Every file that the newest load of each kind read, with its state at that time. */
   inputs(): readonly BuildInput[]
+  /** The module whose code threw an exception, and where: `hooks/plugins/zulip.ts threw a TypeError at zulip.ts:12`. */
+  describeThrower(thrown: unknown): string | undefined
 }
 
 type Known = { readonly bundle: Bundle; readonly manifest: string; readonly definition: Definition<unknown> | Problem }
@@ -69,6 +72,8 @@ const evaluateMs = 5_000
 
 export function createLoader(dir: string): Loader {
   const known = new Map<ModuleKind, ReadonlyMap<string, Known>>()
+  /** Of each module that was ever evaluated, the newest version: a timer of it may run when its file is broken or gone. */
+  const evaluated = new Map<string, Locate>()
 
   async function loadOne(file: ModuleFile, before: Known | undefined): Promise<Known | Problem> {
     const manifest = await readManifestStamp(file)
@@ -77,7 +82,8 @@ export function createLoader(dir: string): Loader {
     }
     try {
       const bundle = await buildModule(file)
-      return { bundle, manifest, definition: await evaluate(bundle) }
+      const definition = await evaluate(bundle, (locate) => evaluated.set(toFileLabel(file), locate))
+      return { bundle, manifest, definition }
     } catch (error) {
       if (error instanceof Problem) return error
       const detail = `${toFileLabel(file)} could not be loaded.`
@@ -99,6 +105,13 @@ export function createLoader(dir: string): Loader {
       return loaded.map(([file, one]) => check(kind, file, one instanceof Problem ? one : one.definition))
     },
     inputs: () => [...known.values()].flatMap((ofKind) => [...ofKind.values()].flatMap(({ bundle }) => bundle.inputs)),
+    describeThrower(thrown) {
+      for (const [label, locate] of evaluated) {
+        const { what, at } = buildThrownReport(thrown, locate)
+        if (at !== '') return `${label} threw ${what}${at}`
+      }
+      return undefined
+    },
   }
 }
 
@@ -158,7 +171,8 @@ function check<Kind extends ModuleKind>(
   return { label, ...buildBroken(kind, `${label} must export ${expected}.`, frame) }
 }
 
-async function evaluate(bundle: Bundle): Promise<Definition<unknown> | Problem> {
+/** `onRun`: gets the place of exceptions in code that has run, even if its export is invalid. */
+async function evaluate(bundle: Bundle, onRun: (locate: Locate) => void): Promise<Definition<unknown> | Problem> {
   // jiti is large, and most gateways define nothing in code
   const { evaluateBundle, pickDefault } = await import('../../core/transforms/modules/evaluate.ts')
   let evaluated: Evaluated
@@ -169,6 +183,7 @@ async function evaluate(bundle: Bundle): Promise<Definition<unknown> | Problem> 
     throw error
   }
   const { label, locate } = evaluated
+  onRun(locate)
   const describe = (thrown: unknown) => {
     const { what, at } = buildThrownReport(thrown, locate)
     return `${what}${at}`

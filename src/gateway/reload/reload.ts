@@ -209,6 +209,7 @@ export function createReload({
       if (newest instanceof Problem) throw newest
       return newest.edited
     },
+    describeThrower: assembler.describeThrower,
     ownParts: () => (state.kind === 'empty' ? noOwnParts : state.serving.assembled.own),
     async start() {
       const built = await logLongBuild(log, listFreshFiles, build)

@@ -143,6 +143,7 @@ export const RecoverFields = z.object({
     z.object({
       sender: z.string(),
       hook: z.string(),
+      remembers: z.boolean().describe('False: the sender keeps no list of its deliveries.'),
       missing: count,
       recovered: count,
       failed: count,

@@ -9,7 +9,6 @@ import { normalizeHookName } from '../../../core/model/mapping-rules.ts'
 import type { Recover } from '../../../core/model/recover.ts'
 import type { Generation } from '../../generation/generation.ts'
 import { ApiDenial, type OutboxDefinition, type OutboxHost } from '../../../model/outbox.ts'
-import { outboxes } from '../../../plugins/outboxes/index.ts'
 import { type ApiTools, createApiCall } from '../../../plugins/outboxes/shared/call.ts'
 import type { Duty } from '../../../store/named-leases.ts'
 import type { Clock, Store } from '../../../store/store.ts'
@@ -38,7 +37,12 @@ type RecoveryParts = Omit<IntakeParts, 'store'> & {
 type RecoverRequest = PassOptions & { readonly name?: string | undefined }
 
 /** The result of a pass over the outbox of one sender. */
-export type RecoverReport = RecoverResult & { readonly sender: string; readonly hook: string }
+export type RecoverReport = RecoverResult & {
+  readonly sender: string
+  readonly hook: string
+  /** As in `Outbox`. */
+  readonly remembers: boolean
+}
 
 type OpenSource = RecoverSource & { readonly turnsOn: boolean }
 
@@ -150,15 +154,16 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const { sender, path: hook } = source
     /** Why the webhook could not be turned on. */
     let offProblem: Problem | undefined
+    const { remembers } = source.outbox
     let result: RecoverResult = none
     try {
       if (options.isDryRun !== true) offProblem = await checkHook(source)
-      if (source.outbox.remembers) result = await recoverSource(source, { ...parts, intake }, options)
+      if (remembers) result = await recoverSource(source, { ...parts, intake }, options)
     } catch (error) {
       result = toFailedResult(error, { sender, hook })
     }
     if (options.isDryRun !== true && !stopping.signal.aborted) await noteResult(source, result, offProblem)
-    return { sender, hook, ...result }
+    return { sender, hook, remembers, ...result }
   }
 
   function toFailedResult(error: unknown, fields: object): RecoverResult {
@@ -257,6 +262,7 @@ function listSections({ mappings, config }: Generation): { settings: Recover; pa
 /** Such as `github: 14 of 14 recovered`. */
 export function describeReport({
   sender,
+  remembers,
   begins,
   missing,
   recovered,
@@ -266,8 +272,7 @@ export function describeReport({
   problem,
 }: Omit<RecoverReport, 'isDenied' | 'leavesNew'>): string {
   if (problem !== undefined) return `${sender}: ${recovered} recovered, then: ${problem}`
-  if (outboxes.some(({ name, remembers }) => name === sender && !remembers))
-    return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`
+  if (!remembers) return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`
   if (begins)
     return `${sender}: recover begins now; "${formatCommand`hookloom recover ${sender} --since 1d`}" takes what was missed before`
   const notes = [

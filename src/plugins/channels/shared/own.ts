@@ -11,6 +11,7 @@ import {
   type OwnChannel,
   type SendResult,
   type SimpleChannelDefinition,
+  type TextFormat,
 } from '../../../model/channel.ts'
 import { createSecretMask, listConfigSecrets } from '../../../model/config/secrets.ts'
 import { attemptWithin } from '../../../base/time.ts'
@@ -43,13 +44,16 @@ const Pieces = z.array(z.string()).min(1)
 
 /**
  * Makes the channel of a loaded definition. `keys`: those of its section. While code of it throws before a message is sent, its messages wait, as
- * for code that does not load. `hide`: hides secrets in what the code returns.
+ * for code that does not load. `hide`: hides secrets in what the code returns. `warn`: tells the operator what no result of a message shows.
  */
 export function createOwnChannel(
   own: OwnChannel,
   { to, onUnknown, timeoutMs }: Partial<ChannelKeys>,
   host: ChannelHost,
-  hide = createMask(own),
+  {
+    hide = createMask(own),
+    warn = () => {},
+  }: { hide?: (text: string) => string; warn?: (message: string) => void } = {},
 ): Channel {
   const section = { id: own.id, to, repeatsUnknown: onUnknown === 'repeat' }
   if (own.kind === 'broken') return { ...createBrokenChannel(own.problem.detail), ...section }
@@ -95,19 +99,27 @@ export function createOwnChannel(
     return { kind: 'ambiguous', detail: describeException(attempt.thrown) }
   }
 
+  let hasWarned = false
+  /** The pieces that the code makes. If they are invalid, the text is split all the same, because it must not be lost. */
+  function split(text: string, format?: TextFormat): readonly string[] {
+    let what: string
+    try {
+      const pieces = Pieces.safeParse(parts.split(text, format))
+      if (pieces.success) return pieces.data
+      what = describe('returned no list of texts from split.')
+    } catch (thrown) {
+      what = describe(`threw ${describeThrown(thrown)} in split.`)
+    }
+    if (!hasWarned) warn(`${what} Its messages are split after ${unknownMaxChars.toLocaleString('en')} characters.`)
+    hasWarned = true
+    return splitMarkdown(text, { limit: unknownMaxChars })
+  }
+
   return {
     ...section,
     dedupes: parts.dedupes === true || parts.dedupes === 'briefly' ? parts.dedupes : false,
     whyNot: (recipient) => checkRecipient(recipient ?? to).why,
-    split(text, format) {
-      try {
-        const pieces = Pieces.safeParse(parts.split(text, format))
-        if (pieces.success) return pieces.data
-      } catch {
-        // a text must not be lost because of it
-      }
-      return splitMarkdown(text, { limit: unknownMaxChars })
-    },
+    split,
     send,
     ...guardProbe(parts, { describe, describeException }),
   }
