@@ -7,7 +7,7 @@ import { buildDelivery } from '../../core/mapping/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type * as api from '../../model/api/bench.ts'
 import { anyItem, formatPlaceholder, type PathStep } from '../../base/path-text.ts'
-import { describeFirstIssue } from '../../core/model/issue.ts'
+import { toConfigIssues } from '../config/issues.ts'
 import { Mapping } from '../../core/model/mapping.ts'
 import { readPayload } from '../../core/model/body.ts'
 import { Problem } from '../../core/model/problem.ts'
@@ -75,10 +75,15 @@ function createDraftGeneration(
 }
 
 /** The mapping of a draft. Throws `usage-invalid`. */
-export function parseDraft(fields: Parameters<typeof describeFirstIssue>[1]): Mapping {
+export function parseDraft(fields: unknown): Mapping {
   const parsed = Mapping.safeParse(fields)
   if (parsed.success) return parsed.data
-  throw new Problem('usage-invalid', `The draft: ${describeFirstIssue(parsed.error, fields)}.`)
+  // as the configuration reports it, but by the place in the mapping
+  const [found] = parsed.error.issues.flatMap((issue) =>
+    toConfigIssues({ ...issue, path: ['hooks', 'mappings', 0, ...issue.path] }, { hooks: { mappings: [fields] } }),
+  )
+  const text = found?.text.replace(/^hooks\.mappings\[0\]\.?/, '') ?? 'it is no mapping'
+  throw new Problem('usage-invalid', `The draft: ${text}${/[.?]$/.test(text) ? '' : '.'}`)
 }
 
 /** Builds the generation with the draft. A `config-invalid` becomes `usage-invalid`: all other parts were loaded before, so the draft is invalid. */
