@@ -150,6 +150,10 @@ const lists = [
   },
 ]
 
+/** The path in the item of a list that `forEach` names. */
+const toItemPath = (path: string) => `list[0]${path.startsWith('[') ? '' : '.'}${path}`
+const items = parameters.filter(({ type, body }) => type === undefined && typeof body === 'string')
+
 const seen = { transform: { module: 'seen.ts' }, messageTemplate: 'x', deliver: false }
 const mappings = [
   ...bodies.flatMap(({ path, text, wanted = text }, index) => [
@@ -160,6 +164,13 @@ const mappings = [
       deliver: false,
     },
     { match: { path: `seen-${index}` }, ...seen },
+    {
+      match: { path: `item-${index}` },
+      forEach: 'list',
+      messageTemplate: `<{{${toItemPath(path)}}}>`,
+      sessionKey: `hook:item:{{${toItemPath(path)}}}`,
+      deliver: false,
+    },
   ]),
   ...lists.map(({ forEach, template }, index) => ({
     match: { path: `list-${index}` },
@@ -211,6 +222,17 @@ describeEngines('a value', (start) => {
   test.each(parameters)('of $what reaches a transform', async ({ index, body, type, seen: expected = body }) => {
     const [action] = await post(`seen-${index}`, body, type)
     expect(action?.message).toBe(`seen ${expected}`)
+  })
+
+  test.each(items)('of $what is in each item of a list as it was sent', async ({ index, body, text }) => {
+    const actions = await post(
+      `item-${index}`,
+      `{"list":[${String(body)},{"other":1},${String(body)}]}`,
+      'application/json',
+    )
+    const texts = [text, '', text]
+    expect(actions.map(({ message }) => message)).toEqual(texts.map((each) => `<${each}>`))
+    expect(actions.map(({ sessionKey }) => sessionKey)).toEqual(texts.map((each) => `hook:item:${each}`))
   })
 
   test.each(lists.map((list, index) => ({ ...list, index })))(
