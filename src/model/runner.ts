@@ -81,6 +81,8 @@ export interface Runner {
   run(request: RunRequest, io: RunIO): Promise<RunResult>
   /** Checks whether a turn could run, without a call that costs money. */
   probe?(signal: AbortSignal): Promise<Probe>
+  /** False: its turns get no workspace, so no folder is made, and AGENTS.md is not read. */
+  readonly usesWorkspace?: false
 }
 
 /** What the code of a runner makes. */

@@ -9,7 +9,10 @@ export const echoRunner = defineRunner({
   name: 'echo',
   about: 'Asks no model, and says so.',
   ready: { echo: {} },
-  create: () => ({ run: async (request) => ({ status: 'ok', text: formatEcho(request), simulated: true }) }),
+  create: () => ({
+    run: async (request) => ({ status: 'ok', text: formatEcho(request), simulated: true }),
+    usesWorkspace: false,
+  }),
 })
 
 function formatEcho({ agentId, sessionKey, model, thinking, prompt, message, action }: RunRequest): string {

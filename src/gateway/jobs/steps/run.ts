@@ -59,7 +59,8 @@ async function runTurn(
   if (planned.kind === 'heartbeat' && hasNothing) return skipHeartbeat()
 
   const session = await readSession(store, planned, { agent, runner })
-  await prepareWorkspace(agent.workspace)
+  const workspace = runner.usesWorkspace === false ? undefined : agent.workspace
+  await prepareWorkspace(workspace)
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
   const spentMs = findSpentMs(job)
@@ -73,8 +74,8 @@ async function runTurn(
     sessionKey,
     model: action?.model ?? agent.model,
     thinking: action?.thinking ?? agent.thinking,
-    system: await readSystemText(agent, readWorkspaceFile),
-    workspace: agent.workspace,
+    system: await readSystemText({ ...agent, workspace }, readWorkspaceFile),
+    workspace,
     state: session.state,
     message: [...gathered.plans, ...(action ? [{ action }] : [])].map((each) => each.action.message).join('\n\n'),
     action,
