@@ -80,6 +80,22 @@ function writeParts(): void {
   writeFileSync(join(outDir, 'parts.cdx.json'), renderParts(folders))
 }
 
+/**
+ * Sorts the words of an enumeration in the types. The compiler orders them by the time at which it met each word first, and the bundler asks it for the
+ * files in the order in which they were read.
+ */
+const sortEnumerations: UserConfig['plugins'] = {
+  name: 'enumerations',
+  renderChunk: {
+    order: 'post',
+    handler: (code) => ({
+      code: code.replace(/(?<=ZodEnum<\{\n)(?: +\S+: "[^"]*";\n)+/g, (lines) =>
+        lines.trimEnd().split('\n').toSorted().join('\n').concat('\n'),
+      ),
+    }),
+  },
+}
+
 /** Breaks the lines of types before a comment, because editors show them in hovers. */
 function breakHovers(): void {
   for (const name of readdirSync(outDir).filter((file) => file.endsWith('.d.ts'))) {
@@ -124,7 +140,14 @@ export default defineConfig([
     plugins: recordParts,
     hooks: { 'build:done': writeParts },
   },
-  { ...node, entry: doors, clean: false, dts: { emitDtsOnly: true }, hooks: { 'build:done': breakHovers } },
+  {
+    ...node,
+    entry: doors,
+    clean: false,
+    dts: { emitDtsOnly: true },
+    plugins: sortEnumerations,
+    hooks: { 'build:done': breakHovers },
+  },
   {
     ...always,
     platform: 'browser',

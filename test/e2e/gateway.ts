@@ -42,6 +42,8 @@ export type GatewayOptions = {
   readonly env?: Readonly<Record<string, string>>
   /** Options of node itself, such as `--expose-gc`. */
   readonly nodeArgs?: readonly string[]
+  /** An installed program instead of the built one, and the Node that runs it. */
+  readonly program?: { readonly node: string; readonly main: string }
 }
 
 /** A folder that is removed when the test file ends. */
@@ -70,8 +72,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const dir = options.dir ?? makeFolder()
   if (options.dir === undefined || options.config !== undefined) writeConfig(dir, options.config)
   writeFiles(dir, options.files ?? {})
-  const command = [mainFile, options.command ?? 'start', ...(options.args ?? []), '--config-dir', dir]
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), ...command], {
+  const { node, main } = options.program ?? { node: process.execPath, main: mainFile }
+  const command = [main, options.command ?? 'start', ...(options.args ?? []), '--config-dir', dir]
+  const child = spawn(node, [...(options.nodeArgs ?? []), ...command], {
     env: toChildEnv(options.env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -114,10 +114,11 @@ describe('first screen of the README', () => {
     await gateway.stop()
   })
 
-  test('the two commands of the README are those of the package', () => {
-    const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-    expect(readExample('sh', 'npm start')).toBe('npm ci\nnpm start\n')
-    expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: expect.stringContaining('npm run build') })
+  test('the two commands of the README name the tarball of this version, and a command that it has', () => {
+    const { version, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    expect(readExample('sh', 'npm install')).toBe(
+      `npm install --global ./hookloom-${version}.tgz\n${Object.keys(bin)[0]} dev\n`,
+    )
   })
 })
 
