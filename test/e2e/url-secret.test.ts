@@ -18,6 +18,7 @@ beforeAll(async () => {
       match: { path: 'plex' },
       verify: { scheme: 'url-secret', secret },
       textTemplate: '{{payload}} {{url}} {{path}}',
+      retain: true,
     },
     {
       id: 'shelly',
@@ -62,6 +63,22 @@ describe('a secret in the URL', () => {
     const deliveries = await gateway.deliveries()
     expect(deliveries.map(({ hook }) => hook)).toEqual(['plex', 'plex', 'plex', 'plex'])
     expect(await readEverything()).not.toContain(secret)
+  })
+
+  test('a header of a proxy that repeats the URL has no secret, and all other headers stay', async () => {
+    const repeated: Headers = [
+      ['x-original-url', `/hooks/plex/${secret}?a=1`],
+      ['X-Forwarded-Uri', `/hooks/plex/%${secret.charCodeAt(0).toString(16)}${secret.slice(1)}`],
+      ['referer', `https://hooks.example.com/hooks/plex/${secret}`],
+      ['x-plex-device', '100% /hooks/plex/'],
+    ]
+    expect((await post(`/hooks/plex/${secret}`, [...json, ...repeated])).status).toBe(200)
+    await post(`/hooks/plexx/${wrong}`, [...json, ['x-original-url', `/hooks/plexx/${wrong}`]])
+    const [delivery] = (await gateway.deliveries()).slice(-1)
+    const request = await gateway.callAdmin('GET', `/api/deliveries/${delivery?.deliveryId}/request`)
+    expect(JSON.stringify(request)).toContain('/hooks/plex/[secret]?a=1')
+    expect(JSON.stringify(request)).toContain('100% /hooks/plex/')
+    expect(JSON.stringify([request, await readEverything()])).not.toContain(secret.slice(1))
   })
 
   test.each([

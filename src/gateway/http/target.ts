@@ -35,6 +35,9 @@ export function readHookName(url: string, prefix: string): string | undefined {
   return trimSlashes(path.slice(prefix.length))
 }
 
+/** The length of the shortest secret that a mapping may have. */
+const minSecretChars = 22
+
 /** A text that somebody made at random: hexadecimal digits, or letters of both cases with digits. */
 const random = /^(?:[\da-f]{32,}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w~-]{22,})$/
 
@@ -57,10 +60,24 @@ export function takeUrlSecret(
   for (let at = name.indexOf('/'); at >= 0 && at <= maxHookChars; at = name.indexOf('/', at + 1)) {
     const owner = findHook(name.slice(0, at))
     if (!owner.isNamed || !owner.secretHeaders.has(urlSecretHeader)) continue
+    const secret = trimSlashes(name.slice(at))
     req.url = `${prefix}/${name.slice(0, at)}${query}`
-    req.rawHeaders.push(urlSecretHeader, trimSlashes(name.slice(at)))
+    hideInHeaders(req, secret)
+    req.rawHeaders.push(urlSecretHeader, secret)
     return
   }
   const last = name.lastIndexOf('/')
-  if (hook.kind === 'unknown' && random.test(name.slice(last + 1))) req.url = `${prefix}/${name.slice(0, last)}${query}`
+  if (hook.kind !== 'unknown' || !random.test(name.slice(last + 1))) return
+  req.url = `${prefix}/${name.slice(0, last)}${query}`
+  hideInHeaders(req, name.slice(last + 1))
+}
+
+/** Proxies repeat the URL in headers of their own, such as X-Original-URL and X-Forwarded-Uri. */
+function hideInHeaders({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>, secret: string): void {
+  // a shorter text is no secret, and may be a part of any header
+  if (secret.length < minSecretChars) return
+  for (const [index, text] of rawHeaders.entries()) {
+    const value = normalizeEscapes(text)
+    if (index % 2 === 1 && value.includes(secret)) rawHeaders[index] = value.replaceAll(secret, '[secret]')
+  }
 }
