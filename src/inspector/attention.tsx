@@ -65,7 +65,7 @@ export function Attention({ attention, place, saved }: AttentionProps): JSX.Elem
 type GroupProps = { group: AttentionGroup; chosen: string; now: number; saved: string }
 
 function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
-  const { kind, title, place, hooks, count, since, ids } = group
+  const { kind, title, place, code, hooks, count, since, ids } = group
   const [said, setSaid] = useState('')
   const [isBusy, setBusy] = useState(false)
   const isChosen = ids.includes(chosen)
@@ -75,6 +75,15 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
   async function act(what: 'retry' | 'drop'): Promise<void> {
     setBusy(true)
     await actOnAll(ids, what, setSaid)
+    setBusy(false)
+  }
+
+  async function end(): Promise<void> {
+    setBusy(true)
+    await call('POST /api/attention/end', { query: { hook: hooks[0], code: code ?? '' } }).then(
+      () => setSaid('Ended, until the next one.'),
+      (error: unknown) => setSaid(describeException(error)),
+    )
     setBusy(false)
   }
 
@@ -117,6 +126,11 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
         {(kind === 'parked' || kind === 'dead') && (
           <button type="button" disabled={isBusy} onClick={() => void act('retry')}>
             retry {formatCount(ids.length)}
+          </button>
+        )}
+        {kind === 'refused' && (
+          <button type="button" disabled={isBusy} onClick={() => void end()}>
+            it is over
           </button>
         )}
         {kind !== 'refused' && <DropAll count={ids.length} isBusy={isBusy} onDrop={() => void act('drop')} />}

@@ -11,6 +11,7 @@ import { type Row, toCursor, toJob } from './rows.ts'
 import { selectWaitedFor } from './rules.ts'
 import { countChanged, type Dialect, run, type Script } from './script.ts'
 import type { Store } from './store.ts'
+import { readTroubles } from './troubles.ts'
 import { trimTranscript } from './trim.ts'
 import { startTurn } from './turns.ts'
 import { countQueued, countWaits, readWaits } from './waits.ts'
@@ -110,6 +111,7 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
     *taskAgeMs(standsFor) {
       return readAge(yield* run('SELECT $now - max(created_at) AS age FROM jobs WHERE stands_for = $1', standsFor))
     },
+    troubles: readTroubles,
     waitCounts: countWaits,
     *waitedFor() {
       return (yield* run(selectWaitedFor)).map(({ name }) => String(name))

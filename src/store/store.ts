@@ -23,6 +23,7 @@ import type { AccountReader, BudgetKeeper } from './budgets.ts'
 import type { CountReader } from './counts.ts'
 import type { ProgressReader } from './progress.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
+import type { TroubleReader } from './troubles.ts'
 import type { TurnKeeper } from './turns.ts'
 import type { WaitReader } from './waits.ts'
 import type {
@@ -49,7 +50,8 @@ import type { CursorMoves } from './cursors.ts'
 import type { TranscriptKeeper } from './transcripts.ts'
 
 /** The part of the store that a read-only process has. */
-export interface StoreReader extends AccountReader, AuditReader, CountReader, ProgressReader, WaitReader {
+export interface StoreReader
+  extends AccountReader, AuditReader, CountReader, ProgressReader, TroubleReader, WaitReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before it; none if the store has no
    * such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source,
@@ -87,11 +89,6 @@ export interface StoreReader extends AccountReader, AuditReader, CountReader, Pr
   job(id: string): Promise<Job | undefined>
   /** The ids of deliveries and jobs that begin with a text, in the order of the ids. `deliveryId`: undefined for a task. */
   idsFrom(query: { prefix: string; limit: number }): Promise<{ id: string; deliveryId: string | undefined }[]>
-  /**
-   * The newest `limit` dead jobs, oldest first, tasks included. `before` (a job's id): only those that arrived before it; none if
-   * the store has no such job.
-   */
-  deadJobs(query: { limit: number; before?: string | undefined }): Promise<Job[]>
   /** The milliseconds since the newest task with this `standsFor` was added; undefined if the store has none. */
   taskAgeMs(standsFor: string): Promise<number | undefined>
   /** The value of a cursor; undefined if it was never set. */

@@ -22,6 +22,7 @@ import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
 import { describeSweep } from './sweep.ts'
 import { describeTasks } from './tasks.ts'
+import { describeTroubles } from './troubles.ts'
 import { describeTurns } from './turns.ts'
 import { describeWaits } from './waits.ts'
 import { describeWakes } from './wakes.ts'
@@ -63,6 +64,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeNodes,
       describeBudgets,
       describeAudit,
+      describeTroubles,
       describeTurns,
       describeWaits,
     ]

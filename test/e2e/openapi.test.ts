@@ -201,6 +201,7 @@ describe('the answers of a real gateway', () => {
     await check('post /api/parked/retry')
     await check('post /api/parked/drop')
     await check('post /api/refusals/retry', {}, { query: '?dryRun=true' })
+    await check('post /api/attention/end', {}, { query: '?hook=plain&code=body-invalid' })
     await check('post /api/refusals/drop')
     await check('post /api/budgets/{name}/raise', { name: 'daily' }, { query: '?turns=5' })
     await check('post /api/state/drop', {}, { query: '?module=greet.ts' })

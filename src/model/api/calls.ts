@@ -142,6 +142,12 @@ export const calls = {
   ),
   'GET /api/senders': read('Lists the senders.', object({ senders: list(operations.SenderFields) })),
   'GET /api/attention': read('Lists what needs a person, by its cause.', operations.AttentionFields),
+  'POST /api/attention/end': operate(
+    'attention.end',
+    'Ends the refusals of a hook with one cause, until the next one.',
+    object({ ended: number() }),
+    { query: { hook: 'The hook.', code: 'The code of the refusals.' } },
+  ),
   'GET /api/refusals': read('Lists the refused requests, oldest first.', object({ refusals: list(RefusalFields) }), {
     ...hook,
     limit: 'Only the newest of them: at most 500.',

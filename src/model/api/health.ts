@@ -43,7 +43,7 @@ export const OutletFields = z.object({
   failed: z
     .number()
     .describe(
-      'The number of its runs that are dead or will be tried again. `failedId`, `error`: the delivery and the error of the newest.',
+      'The number of deliveries with a dead or failing run of it, whatever their age. `failedId`, `error`: the delivery and the error of the newest.',
     ),
   failedId: z.string().nullable(),
   error: z.string().nullable(),

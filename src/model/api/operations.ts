@@ -75,8 +75,8 @@ export const SenderFields = z.object({
 export type SenderFields = z.infer<typeof SenderFields>
 
 /**
- * Items that need a person, all for one reason. `ids`: those of the newest deliveries, or of the refused requests. `since`: the time of the oldest
- * item.
+ * Items that need a person, all for one reason. `ids`: those of the newest deliveries, or of the refused requests, at most 200. `since`: the time of the
+ * oldest item. It stays until the item succeeds, until its sender is accepted again, or until somebody ends it.
  */
 export const AttentionGroup = z.object({
   kind: z.enum(['parked', 'dead', 'failing', 'refused']),

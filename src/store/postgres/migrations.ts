@@ -199,6 +199,9 @@ DROP INDEX jobs_states;
 CREATE INDEX jobs_states ON jobs (state) WHERE state <> 'done';
 `
 
+/** The runs that wait for another attempt after one that failed: usually few of those that wait. */
+const failing = `CREATE INDEX jobs_failing ON jobs (seq) WHERE state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
@@ -220,6 +223,7 @@ const migrations: readonly string[] = [
   `ALTER TABLE jobs ADD COLUMN queued_again smallint NOT NULL DEFAULT 0;
     UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
   'ALTER TABLE jobs ADD COLUMN failures text',
+  failing,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

@@ -182,6 +182,9 @@ DROP INDEX messages_run;
 ${catalogSchema}
 `
 
+/** The runs that wait for another attempt after one that failed: usually few of those that wait. */
+const failing = `CREATE INDEX jobs_failing ON jobs (seq) WHERE state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
@@ -206,6 +209,7 @@ const migrations: readonly string[] = [
     UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
   'ALTER TABLE jobs ADD COLUMN failures TEXT',
   `CREATE INDEX jobs_preceded ON jobs (gate, run_at) WHERE gate = 1 AND stands_for IS NOT NULL AND state = 'queued'`,
+  failing,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

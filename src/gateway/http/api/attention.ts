@@ -1,71 +1,111 @@
 // GET /api/attention: problems that need a person, grouped by cause.
-import { describeContent, isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
+import { describeContent, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
 import type { AttentionFields, AttentionGroup } from '../../../model/api/operations.ts'
-import { isStranger } from '../refusals.ts'
+import { Problem, type ProblemCode, problems } from '../../../core/model/problem.ts'
+import type { DeliveryRecord } from '../../../store/records.ts'
+import type { Trouble } from '../../../store/troubles.ts'
+import { isStranger, type Refusal } from '../refusals.ts'
 import { findReason } from '../../deliveries/refused/reasons.ts'
+import { endRefusals, isEnded, listOpenRefusals } from '../../deliveries/senders/ended.ts'
+import { readRecords, type SenderRecord, toCauseName } from '../../deliveries/senders/record.ts'
 import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
+import { readParameter } from './query.ts'
 import { findPlace } from './rows.ts'
 
-/** The maximum number of parked deliveries that are read for one answer, and of dead jobs. */
-const maxRead = 500
-/** The number of newest deliveries that are searched for failing runs. */
-const maxNewest = 200
+/** The maximum number of parked deliveries that are read for one answer. */
+const maxParked = 500
+/** The maximum number of deliveries with dead or failing runs that are read. Their causes come first, so none is hidden by another one. */
+const maxTroubles = 2_000
 const maxGroups = 50
 const maxIds = 200
-/** Refusals older than this are left out. */
+/** Refusals that are only in memory and older than this are left out. */
 const refusalMs = 3_600_000
 
 type AttentionParts = Pick<ApiParts, 'store' | 'refusals' | 'clock'>
 
-/** One delivery or refusal. Cases with the same `cause` are one group. */
+/** Deliveries or refusals of one hook that are alike. All with the same `cause` are one group. `ids`: the newest first, perhaps not all. */
 export type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
-  readonly id: string
+  readonly ids: readonly string[]
+  readonly count: number
+  /** The times of the newest and of the oldest. */
   readonly at: number
+  readonly since: number
   readonly hook: string
   readonly cause: string
 }
 
 export function handleAttention(parts: AttentionParts) {
-  return { 'GET /api/attention': async () => groupCases(await readCases(parts)) } satisfies Partial<Handlers>
+  const { store, clock } = parts
+  return {
+    'GET /api/attention': async () => groupCases(await readCases(parts)),
+    'POST /api/attention/end': async ({ query }) => {
+      const [hook, code] = [readParameter(query, 'hook'), readParameter(query, 'code')]
+      if (hook === undefined || !isCode(code))
+        throw new Problem('usage-invalid', 'Name the hook and the code of the refusals: ?hook=<name>&code=<code>.')
+      return { ended: await endRefusals(store, { hook, code, at: clock() }) }
+    },
+  } satisfies Partial<Handlers>
 }
 
-/** Deliveries and refusals that need a person, not sorted. */
+const isCode = (code: string | undefined): code is ProblemCode => code !== undefined && Object.hasOwn(problems, code)
+
+/** What needs a person, not sorted. */
 export async function readCases({ store, refusals, clock }: AttentionParts): Promise<Case[]> {
-  const [parked, dead, newest] = await Promise.all([
-    store.deliveries({ limit: maxRead, state: 'parked' }),
-    store.deadJobs({ limit: maxRead }),
-    store.deliveries({ limit: maxNewest }),
+  const [parked, troubles, senders] = await Promise.all([
+    store.deliveries({ limit: maxParked, state: 'parked' }),
+    store.troubles({ limit: maxTroubles, each: maxIds }),
+    readRecords(store),
   ])
   const since = clock() - refusalMs
-  return [
-    ...parked.map((record): Case => {
-      const { deliveryId: id, receivedAt: at, hook, problem } = record
-      const [code, place, title] = [problem?.code ?? null, findPlace(problem?.frame), describeContent(record)]
-      // a message may have text of the payload, so the line of the code is the cause
-      const cause = `${code} ${place ?? title}`
-      return { kind: 'parked', id, at, hook, code, place, title, cause }
-    }),
-    ...dead.flatMap((job): Case[] => {
-      const { deliveryId: id, createdAt: at, lastError = '', planned } = job
-      const hook = 'origin' in planned ? planned.origin.hook : planned.kind
-      // a heartbeat has no delivery, so there is nothing to show
-      return id === undefined ? [] : [{ kind: 'dead', id, at, hook, ...buildErrorCase(lastError) }]
-    }),
-    ...newest.flatMap(({ deliveryId: id, receivedAt: at, hook, jobs }): Case[] => {
-      const failing = jobs.find(isFailing)
-      return failing === undefined
-        ? []
-        : [{ kind: 'failing', id, at, hook, ...buildErrorCase(failing.lastError ?? '') }]
-    }),
-    ...refusals.list().flatMap((refusal): Case[] => {
-      const { requestId: id, receivedAt: at, path, code } = refusal
-      if (at < since || isStranger(refusal)) return []
-      const hook = refusal.hook ?? path
-      const title = findReason(refusal)
-      return [{ kind: 'refused', id, at, hook, code, place: null, title, cause: `${hook} ${title}` }]
-    }),
-  ]
+  const remembered = refusals.list().filter((refusal) => refusal.receivedAt >= since && !isStranger(refusal))
+  return [...parked.map(toParkedCase), ...listTroubleCases(troubles), ...listRefusedCases(remembered, senders)]
+}
+
+function toParkedCase(record: DeliveryRecord): Case {
+  const { deliveryId, receivedAt: at, hook, problem } = record
+  const [code, place, title] = [problem?.code ?? null, findPlace(problem?.frame), describeContent(record)]
+  // a message may have text of the payload, so the line of the code is the cause
+  const cause = `${code} ${place ?? title}`
+  return { kind: 'parked', ids: [deliveryId], count: 1, at, since: at, hook, code, place, title, cause }
+}
+
+/** `troubles`: the newest of each error first. */
+function listTroubleCases(troubles: readonly Trouble[]): Case[] {
+  const cases = new Map<string, Case>()
+  for (const { state, error, hook, deliveryId, at, count, since } of troubles) {
+    const name = JSON.stringify([state, error, hook])
+    const known = cases.get(name)
+    const kind = state === 'dead' ? 'dead' : 'failing'
+    const first: Case = known ?? { kind, ids: [], count, at, since, hook, ...buildErrorCase(error) }
+    cases.set(name, { ...first, ids: [...first.ids, deliveryId] })
+  }
+  return [...cases.values()]
+}
+
+/** The refusals of known senders are in the store; `remembered` has the newest ones, and those of other clients with a token. */
+function listRefusedCases(remembered: readonly Refusal[], senders: readonly SenderRecord[]): Case[] {
+  const toName = ({ hook, code }: { hook: string; code: ProblemCode }) => `${hook} ${toCauseName(code)}`
+  const cases = new Map<string, Case>()
+  for (const { hook, code, why, count, requestId, last, since } of listOpenRefusals(senders)) {
+    const name = toName({ hook, code })
+    const { ids = [], count: others = 0, at = last } = cases.get(name) ?? {}
+    const found = { ids: [...ids, requestId], count: others + count, at: Math.max(at, last), since }
+    cases.set(name, { kind: 'refused', hook, code, place: null, title: why, cause: name, ...found })
+  }
+  for (const refusal of remembered) {
+    const { requestId, receivedAt: at, path, code } = refusal
+    const hook = refusal.hook ?? path
+    if (isEnded({ hook, code, at }, senders)) continue
+    const title = findReason(refusal)
+    const stored = cases.get(toName({ hook, code }))
+    const name = stored?.cause ?? `${hook} ${title}`
+    const { ids = [], count = 0, since = at } = stored ?? cases.get(name) ?? {}
+    const all = ids.includes(requestId) ? ids : [requestId, ...ids]
+    const counted = { ids: all, count: Math.max(count, all.length), since: Math.min(since, at) }
+    cases.set(name, { kind: 'refused', hook, code, place: null, title, cause: name, at, ...counted })
+  }
+  return [...cases.values()]
 }
 
 /** Errors that differ only in a number, such as a recipient, have one cause. The three digits of a status are kept. */
@@ -88,12 +128,13 @@ function groupCases(cases: readonly Case[]): AttentionFields {
   const inOrder = [...groups.values()].toSorted(
     ([a], [b]) => order.indexOf(a?.kind ?? '') - order.indexOf(b?.kind ?? ''),
   )
-  const shown = inOrder.slice(0, maxGroups).flatMap((group): AttentionGroup[] => {
+  const all = inOrder.flatMap((group): AttentionGroup[] => {
     const [newest] = group
     if (newest === undefined) return []
     const { kind, title, place, code } = newest
-    // a delivery with several dead runs is one case
-    const ids = [...new Set(group.map(({ id }) => id))]
+    // a delivery with several runs that failed is one case
+    const ids = [...new Set(group.flatMap((each) => each.ids))]
+    const hidden = group.reduce((sum, each) => sum + each.count - each.ids.length, 0)
     return [
       {
         kind,
@@ -101,11 +142,12 @@ function groupCases(cases: readonly Case[]): AttentionFields {
         place,
         code,
         hooks: [...new Set(group.map(({ hook }) => hook))].slice(0, 5),
-        count: ids.length,
-        since: toIsoTime(group.at(-1)?.at ?? newest.at),
+        count: ids.length + hidden,
+        since: toIsoTime(Math.min(...group.map(({ since }) => since))),
         ids: ids.slice(0, maxIds),
       },
     ]
   })
-  return { count: new Set(cases.map(({ id }) => id)).size, groups: shown }
+  const count = all.reduce((sum, group) => sum + group.count, 0)
+  return { count, groups: all.slice(0, maxGroups) }
 }

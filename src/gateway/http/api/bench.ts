@@ -125,7 +125,9 @@ function readProof(mappings: readonly CompiledMapping[] | undefined): HookFields
 }
 
 function toFailure(found: Case | undefined): HookFields['lastFailure'] {
-  return found === undefined ? null : { kind: found.kind, id: found.id, at: toIsoTime(found.at), title: found.title }
+  return found === undefined
+    ? null
+    : { kind: found.kind, id: found.ids[0] ?? '', at: toIsoTime(found.at), title: found.title }
 }
 
 function toMappingFields(

@@ -1,4 +1,4 @@
-// GET /api/outlets: the models and channels, each with its last success and its failures among the newest deliveries, and what heartbeats
+// GET /api/outlets: the models and channels, each with its last success among the newest deliveries and all its failures, and what heartbeats
 // used. POST /api/doctor: the findings of `hookloom doctor`.
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
@@ -20,6 +20,8 @@ import { chooseRunner } from '../../../model/config/plan-settings.ts'
 
 /** The number of newest deliveries whose runs are read. */
 const maxRead = 200
+/** The number of different errors whose newest run shows what failed. */
+const maxErrors = 100
 
 type OutletParts = Pick<ApiParts, 'store' | 'generation' | 'dir'>
 
@@ -28,11 +30,15 @@ export function handleOutlets({ store, generation, dir }: OutletParts) {
   return {
     'GET /api/outlets': async () => {
       const { config } = generation()
-      const [records, heartbeats] = await Promise.all([
+      const [records, troubles, heartbeats] = await Promise.all([
         store.deliveries({ limit: maxRead }),
+        store.troubles({ limit: maxErrors, each: 1 }),
         readHeartbeatUsage(store, config),
       ])
-      return { heartbeats, read: records.length, outlets: listOutlets(records, config) }
+      const failures = await Promise.all(
+        troubles.map(async ({ deliveryId, count }) => ({ record: await store.delivery(deliveryId), count })),
+      )
+      return { heartbeats, read: records.length, outlets: listOutlets(records, failures, config) }
     },
     'POST /api/doctor': async () => {
       examining ??= runDoctor(dir).finally(() => (examining = undefined))
@@ -43,8 +49,15 @@ export function handleOutlets({ store, generation, dir }: OutletParts) {
 
 type Outlet = Pick<OutletFields, 'kind' | 'name'>
 
-/** The outlets of the configuration, and those that the deliveries name. `records`: in the order of their arrival. */
-function listOutlets(records: readonly Pick<DeliveryRecord, 'jobs'>[], config: Config): OutletFields[] {
+/** A delivery with a run that failed, and how many have the same error. */
+type Failure = { readonly record: DeliveryRecord | undefined; readonly count: number }
+
+/** The outlets of the configuration, and those that the deliveries name. `records`: in the order of their arrival. `failures`: the newest first. */
+function listOutlets(
+  records: readonly Pick<DeliveryRecord, 'jobs'>[],
+  failures: readonly Failure[],
+  config: Config,
+): OutletFields[] {
   const found = new Map<string, OutletFields>()
   const find = ({ kind, name }: Outlet) =>
     found.get(`${kind} ${name}`) ?? { kind, name, lastAt: null, failed: 0, failedId: null, error: null }
@@ -57,11 +70,15 @@ function listOutlets(records: readonly Pick<DeliveryRecord, 'jobs'>[], config: C
       const lastAt = toIsoTime(at)
       set({ ...before, lastAt: before.lastAt !== null && before.lastAt > lastAt ? before.lastAt : lastAt })
     }
-    const failed = job.state === 'dead' || isFailing(job) ? findFailedOutlet(job, config) : undefined
-    if (failed === undefined) continue
+  }
+  for (const { record, count } of failures) {
+    const job = record?.jobs.findLast((each) => each.state === 'dead' || isFailing(each))
+    const failed = job && findFailedOutlet(job, config)
+    if (job === undefined || failed === undefined) continue
     const before = find(failed)
-    const [failedId, error] = [job.deliveryId ?? null, readFirstLine(job.lastError ?? '')]
-    set({ ...before, failed: before.failed + 1, failedId, error })
+    const newest =
+      before.failed > 0 ? before : { failedId: job.deliveryId ?? null, error: readFirstLine(job.lastError ?? '') }
+    set({ ...before, failed: before.failed + count, failedId: newest.failedId, error: newest.error })
   }
   return [...found.values()]
 }

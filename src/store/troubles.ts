@@ -1,0 +1,66 @@
+// The runs that need a person: those that are dead, and those whose last attempt failed, by the error that they share. Read from the rows themselves, so
+// that no number of newer deliveries hides them.
+import type { Job } from '../model/job.ts'
+import { column, type Row } from './rows.ts'
+import { run, type Script } from './script.ts'
+
+/** Errors are compared by their beginning. */
+const comparedChars = 500
+
+/** A delivery with a run that is dead or failing. */
+export type Trouble = {
+  /** `queued`: the last attempt failed, and another one is due. */
+  readonly state: 'dead' | 'queued'
+  /** The beginning of the error of the run; empty if it has none. */
+  readonly error: string
+  readonly hook: string
+  readonly deliveryId: string
+  /** When its first such run was stored. */
+  readonly at: number
+  /** The number of deliveries with the same state, hook and error, and when the first such run of them was stored. */
+  readonly count: number
+  readonly since: number
+}
+
+export interface TroubleReader {
+  /**
+   * The newest `limit` dead jobs, oldest first, tasks included. `before` (a job's id): only those that arrived before it; none if
+   * the store has no such job.
+   */
+  deadJobs(query: { limit: number; before?: string | undefined }): Promise<Job[]>
+  /**
+   * The deliveries with dead or failing runs: the newest of each state, hook and error first, then the second newest of each, and so on, with at most `each` of
+   * one error. So an error with thousands of runs hides no other error. Reads all such runs.
+   */
+  troubles(query: { limit: number; each: number }): Promise<Trouble[]>
+}
+
+/** The condition of the index `jobs_failing`. */
+export const whereFailing = `state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
+
+const selectJobs = (condition: string) =>
+  `SELECT state, substr(coalesce(last_error, ''), 1, ${comparedChars}) AS error, delivery_seq, created_at FROM jobs
+    WHERE ${condition} AND delivery_seq IS NOT NULL`
+
+export function* readTroubles({ limit, each }: { limit: number; each: number }): Script<Trouble[]> {
+  const sql = `WITH failed AS (${selectJobs(`state = 'dead'`)} UNION ALL ${selectJobs(whereFailing)}),
+      cases AS (SELECT f.state, f.error, d.hook, d.seq, d.id, min(f.created_at) AS at
+        FROM failed f JOIN deliveries d ON d.seq = f.delivery_seq GROUP BY f.state, f.error, d.hook, d.seq, d.id),
+      placed AS (SELECT c.*, count(*) OVER (PARTITION BY state, error, hook) AS count,
+          min(at) OVER (PARTITION BY state, error, hook) AS since,
+          row_number() OVER (PARTITION BY state, error, hook ORDER BY seq DESC) AS place FROM cases c)
+    SELECT * FROM placed WHERE place <= $1 ORDER BY place, seq DESC LIMIT $2`
+  return (yield* run(sql, each, limit)).map(toTrouble)
+}
+
+function toTrouble(row: Row): Trouble {
+  return {
+    state: column<Trouble['state']>(row, 'state'),
+    error: column(row, 'error'),
+    hook: column(row, 'hook'),
+    deliveryId: column(row, 'id'),
+    at: Number(row['at']),
+    count: Number(row['count']),
+    since: Number(row['since']),
+  }
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { claimOne } from './jobs.ts'
+import { newTask } from './tasks.ts'
+import type { Stage } from './store.ts'
+import { newDelivery, newJob } from './stage.ts'
+
+export function describeTroubles(stage: () => Stage): void {
+  describe('the troubles of a store', () => {
+    /** Stores a delivery whose only run fails in this way. */
+    async function fail(error: string, kind: 'dead' | 'retry', hook = 'github') {
+      const { store, clock } = stage()
+      clock.advance(10)
+      const job = newJob()
+      const delivery = newDelivery({ at: clock(), hook, jobs: [job] })
+      await store.append(delivery)
+      const outcome = kind === 'dead' ? { kind, error } : { kind, error, afterMs: 60_000 }
+      await store.report(await claimOne(store), { outcome })
+      return { id: delivery.id, jobId: job.id, at: clock() }
+    }
+
+    test('an error with many dead runs hides no older error, and each has its number and its beginning', async () => {
+      const { store, clock } = stage()
+      expect(await store.troubles({ limit: 9, each: 9 })).toEqual([])
+      const old = await fail('the chat is gone', 'dead')
+      const many = []
+      for (let n = 0; n < 5; n += 1) many.push(await fail('no model', 'dead'))
+      const other = await fail('no model', 'dead', 'stripe')
+      // neither a success nor a task is a trouble
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done' })] }))
+      await store.addTask(newTask())
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'no model' } })
+      const newest = many.at(-1)
+      const [gone, no] = [
+        {
+          state: 'dead',
+          error: 'the chat is gone',
+          hook: 'github',
+          deliveryId: old.id,
+          at: old.at,
+          count: 1,
+          since: old.at,
+        },
+        { state: 'dead', error: 'no model', hook: 'github', count: 5, since: many[0]?.at },
+      ]
+      const stripe = { ...no, hook: 'stripe', deliveryId: other.id, at: other.at, count: 1, since: other.at }
+      expect(await store.troubles({ limit: 3, each: 1 })).toEqual([
+        stripe,
+        { ...no, deliveryId: newest?.id, at: newest?.at },
+        gone,
+      ])
+      const all = await store.troubles({ limit: 99, each: 3 })
+      expect(all.map(({ deliveryId }) => deliveryId)).toEqual(
+        [other, newest, old, many[3], many[2]].map((each) => each?.id),
+      )
+    })
+
+    test('a failing run is a trouble until it succeeds, is dropped, or is dead; a retried one is none', async () => {
+      const { store, clock } = stage()
+      const first = await fail('503 from upstream', 'retry')
+      const second = await fail('503 from upstream', 'retry')
+      const third = await fail('503 from upstream', 'retry')
+      const list = async () =>
+        (await store.troubles({ limit: 9, each: 9 })).map(({ state, deliveryId }) => [state, deliveryId])
+      expect(await list()).toEqual([third, second, first].map(({ id }) => ['queued', id]))
+      clock.advance(60_000)
+      const claimed = await claimOne(store)
+      expect(claimed.id).toBe(first.jobId)
+      expect(await list()).toEqual([third, second].map(({ id }) => ['queued', id]))
+      await store.report(claimed, { outcome: { kind: 'done' } })
+      await store.report(await claimOne(store), { outcome: { kind: 'dead', error: '503 from upstream' } })
+      await store.drop(third.id)
+      expect(await list()).toEqual([['dead', second.id]])
+      await store.requeue(second.jobId)
+      expect(await list()).toEqual([])
+    })
+
+    test('a delivery with several runs that failed alike is one trouble, and a long error is cut', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob(), newJob()] })
+      await store.append(delivery)
+      const error = 'x'.repeat(2_000)
+      for (const end of ['a', 'b'])
+        await store.report(await claimOne(store), { outcome: { kind: 'dead', error: `${error}${end}` } })
+      expect(await store.troubles({ limit: 9, each: 9 })).toMatchObject([
+        { deliveryId: delivery.id, error: error.slice(0, 500), count: 1 },
+      ])
+    })
+  })
+}
