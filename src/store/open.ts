@@ -1,28 +1,18 @@
-// Chooses the engine of a store by its place: SQLite for a file, Postgres for a URL. The code for Postgres is loaded only for a URL.
-import type { Log } from '../base/log.ts'
+// Chooses the engine of a store by its place in the configuration.
 import type { StorePlace } from '../model/places.ts'
-import { copyRows, type CopySource, type CopyTarget } from './copy.ts'
+import { copyRows } from './copy.ts'
+import type { OpenOptions, StoreDefinition } from './definition.ts'
+import { engines } from './engines.ts'
 import type { PostgresFacts } from './postgres/facts.ts'
-import { createSqliteReader, createSqliteStore } from './sqlite/sqlite.ts'
 import type { OpenedStore, StoreReader } from './store.ts'
 
-type OpenOptions = {
-  /** The maximum number of bytes that may wait in the store. It is read for each delivery. */
-  readonly maxWaitingBytes: () => number
-  readonly log: Log
-}
-
-export async function openStore(place: StorePlace, options: OpenOptions): Promise<OpenedStore> {
-  if (place.kind === 'file') return createSqliteStore({ ...options, file: place.file, clock: Date.now })
-  const { createPostgresStore } = await import('./postgres/postgres.ts')
-  return createPostgresStore({ ...options, url: place.url })
+export async function openStore(place: StorePlace, options: Omit<OpenOptions, 'clock'>): Promise<OpenedStore> {
+  return await findEngine(place).open(place, { ...options, clock: Date.now })
 }
 
 /** Opens a store for reading, whether gateways run or not. It never migrates the store. */
 export async function openReader(place: StorePlace): Promise<StoreReader> {
-  if (place.kind === 'file') return createSqliteReader({ file: place.file })
-  const { createPostgresReader } = await import('./postgres/postgres.ts')
-  return createPostgresReader({ url: place.url })
+  return await findEngine(place).openReader(place)
 }
 
 /**
@@ -42,12 +32,13 @@ export async function copyStore(
   { from, to }: { from: StorePlace; to: StorePlace },
   report: (table: string, rows: number) => unknown,
 ): Promise<Readonly<Record<string, number>>> {
-  const copy = (target: CopyTarget) => readAll(from, (source) => copyRows(source, target, report))
-  if (to.kind === 'file') return (await import('./sqlite/copy.ts')).writeSqlite(to.file, copy)
-  return (await import('./postgres/copy.ts')).writePostgres(to.url, copy)
+  return await findEngine(to).fill(to, (target) =>
+    findEngine(from).readAll(from, (source) => copyRows(source, target, report)),
+  )
 }
 
-async function readAll<Result>(place: StorePlace, run: (source: CopySource) => Promise<Result>): Promise<Result> {
-  if (place.kind === 'file') return (await import('./sqlite/copy.ts')).readSqlite(place.file, run)
-  return (await import('./postgres/copy.ts')).readPostgres(place.url, run)
+function findEngine({ kind }: StorePlace): StoreDefinition {
+  const engine = engines.find(({ takes }) => takes === kind)
+  if (engine === undefined) throw new Error(`no engine takes a store at a ${kind}`)
+  return engine
 }
