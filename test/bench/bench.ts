@@ -6,6 +6,7 @@ import { compileChildren } from './child.ts'
 import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { busyShare, describeMachine } from './machine.ts'
 import { describePeers } from './peers.ts'
+import { describeQueues } from './queues.ts'
 import { summarizeDisk, describeMisses, renderReport } from './report.ts'
 import { runProbes } from './probes.ts'
 import { runSuites } from './run.ts'
@@ -37,7 +38,10 @@ async function bench(options: BenchOptions): Promise<number> {
     busy: Math.max(...busy),
     disk: summarizeDisk(disk),
     verdicts: [...buildVerdicts(samples), ...buildProbeVerdicts(options.probes, figures)],
-    notes: options.peers ? describePeers() : [],
+    notes: [
+      ...(options.peers ? describePeers() : []),
+      ...(options.probes.some(({ name }) => name === 'runs') ? describeQueues() : []),
+    ],
     rows: buildRows(samples),
   }
   process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : `${renderReport(report)}\n`)

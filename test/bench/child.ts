@@ -27,7 +27,7 @@ const options = {
 export async function compileChildren(folder: string): Promise<void> {
   await build({
     ...options,
-    entryPoints: ['server.ts', 'load.ts', 'probe.ts'].map((name) => join(import.meta.dirname, name)),
+    entryPoints: ['server.ts', 'load.ts', 'probe.ts', 'queue.ts'].map((name) => join(import.meta.dirname, name)),
     outdir: folder,
     outExtension: { '.js': '.mjs' },
   })

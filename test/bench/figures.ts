@@ -1,4 +1,6 @@
 // The figures of the probes, and their goals.
+import { findQueue, queueKinds } from './queues.ts'
+
 /** One figure that a probe measures. */
 export type Figure = {
   readonly key: string
@@ -12,7 +14,17 @@ export type Figure = {
 
 /** A measurement in a child process that runs for all rounds. */
 export type Probe = {
-  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres' | 'cost' | 'flow'
+  readonly name:
+    | 'verify'
+    | 'micro'
+    | 'isolation'
+    | 'queue'
+    | 'reload'
+    | 'runaway'
+    | 'postgres'
+    | 'cost'
+    | 'flow'
+    | 'runs'
   /** True: measured once, because the probe repeats its measurements itself. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -163,6 +175,25 @@ export const probes: readonly Probe[] = [
         { key: `${name} hot`, title: `a batch of runs stored, of one key / without a flow, ${engine}` },
       ]
     }),
+  },
+  {
+    name: 'runs',
+    figures: [
+      { key: 'sqlite', title: 'runs accepted, performed and recorded a second, SQLite, 64 at a time' },
+      { key: 'sqlite processor', title: 'processor time of the gateway for one, ms' },
+      { key: 'beside', title: 'requests a second while runs end / while runs wait', least: 0.8 },
+      { key: 'beside p99', title: 'the same, p99', most: 1.5 },
+      ...[16, 64].flatMap((slots) => [
+        { key: `postgres ${slots}`, title: `runs a second, Postgres, ${slots} at a time` },
+        { key: `postgres ${slots} processor`, title: 'processor time of the gateway for one, ms' },
+      ]),
+      ...queueKinds
+        .filter((kind) => findQueue(kind) !== undefined)
+        .map((kind) => ({ key: kind, title: `jobs added and ended a second, ${kind}, 16 at a time` })),
+      ...(findQueue('graphile-worker') === undefined
+        ? []
+        : [{ key: 'share', title: 'runs on Postgres / jobs of graphile-worker, 16 at a time', least: 0.8 }]),
+    ].filter(({ key }) => process.env['HOOKLOOM_TEST_POSTGRES'] !== undefined || !key.startsWith('postgres ')),
   },
   {
     name: 'postgres',

@@ -23,6 +23,8 @@ export type GatewayOptions = {
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
   /** The URL of the model for the runs. */
   readonly modelUrl?: string
+  /** The number of turns at the same time. Default: that of the gateway. */
+  readonly slots?: number
   /** True: one turn takes longer than the measurement, so the jobs of all other runs wait. */
   readonly waits?: boolean
   /** True: a single request is committed on the main thread, even while a tracer slows down each system call. */
@@ -61,7 +63,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
       ...buildConfig(token, transforms),
       ...buildModelsConfig(options.modelUrl),
       ...buildStoreConfig(options.url),
-      ...buildRunnerConfig(options.waits),
+      ...buildRunnerConfig(options.waits, options.slots),
     }),
   )
   // as: the package is built from this source
@@ -115,8 +117,8 @@ function buildStoreConfig(url: string | undefined): object {
   return url === undefined ? {} : { store: { url } }
 }
 
-function buildRunnerConfig(waits = false): object {
-  if (!waits) return {}
+function buildRunnerConfig(waits = false, slots?: number): object {
+  if (!waits) return slots === undefined ? {} : { agents: { defaults: { maxConcurrent: slots } } }
   const runner = { kind: 'command', command: process.execPath, args: ['-e', 'setTimeout(() => {}, 20_000)'] }
   return { runners: { waits: runner }, agents: { defaults: { runner: 'waits', maxConcurrent: 1 } } }
 }
@@ -141,6 +143,7 @@ function buildConfig(token: string, { files, limits }: NonNullable<GatewayOption
         benchMapping,
         { ...benchMapping, match: { path: 'bench-github' }, verify: { scheme: 'github', secret: token } },
         { match: { path: 'bench-agent' }, action: 'agent', messageTemplate: fields, channel: 'console' },
+        { match: { path: 'bench-run' }, action: 'agent', messageTemplate: fields, deliver: false },
         {
           match: { path: 'bench-flow' },
           action: 'agent',

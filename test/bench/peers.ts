@@ -3,9 +3,9 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { peersFolder } from './queues.ts'
 
 /** The last three kinds store a request before they answer it. */
 export const peerKinds = ['openclaw', 'node-red', 'webhook', 'restate', 'durable-streams', 'webdis'] as const
@@ -42,7 +42,7 @@ const startLimitMs = 120_000
 /** One tick of USER_HZ, which is 100 on every Linux that Node runs on. */
 const tickMicros = 10_000
 
-const folder = process.env['HOOKLOOM_PEERS'] ?? join(homedir(), '.cache/hookloom-peers')
+const folder = peersFolder
 const ownNode = join(folder, 'node_modules/.bin/node')
 const node = existsSync(ownNode) ? ownNode : process.execPath
 const renderInstallCommand = (name: string) =>

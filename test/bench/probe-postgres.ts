@@ -24,7 +24,14 @@ const leaseMs = 60_000
 const warmSeconds = 3
 
 type Server = { readonly port: number; readonly child: Child<ServerRequest, number> }
-export type Schema = { readonly url: string; query(sql: string): Promise<void>; drop(): Promise<void> }
+export type Schema = {
+  readonly name: string
+  readonly url: string
+  query(sql: string): Promise<void>
+  /** The count that the statement returns. */
+  count(sql: string): Promise<number>
+  drop(): Promise<void>
+}
 
 export async function createPostgresProbe({ folder, built, seconds }: ProbeOptions): Promise<RunningProbe> {
   const database = process.env['HOOKLOOM_TEST_POSTGRES']
@@ -154,7 +161,9 @@ export async function createSchema(database: string): Promise<Schema> {
   url.searchParams.set('options', `-c search_path=${schema}`)
   return {
     url: url.href.replaceAll('+', '%20'),
+    name: schema,
     query: async (sql) => void (await client.query(sql)),
+    count: async (sql) => Number((await client.query(sql)).rows[0]?.count),
     drop: async () => {
       await client.query(`DROP SCHEMA ${schema} CASCADE`)
       await client.end()

@@ -7,6 +7,7 @@ import { createPostgresProbe } from './probe-postgres.ts'
 import { createQueueProbe } from './probe-queue.ts'
 import { createReloadProbe } from './probe-reload.ts'
 import { createRunawayProbe } from './probe-runaway.ts'
+import { createRunsProbe } from './probe-runs.ts'
 import { createVerifyProbe } from './probe-verify.ts'
 import type { Figures } from './probes.ts'
 import type { Probe } from './figures.ts'
@@ -42,6 +43,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createReloadProbe(options)
     case 'runaway':
       return createRunawayProbe(options)
+    case 'runs':
+      return createRunsProbe(options)
   }
 }
 
