@@ -36,7 +36,7 @@ export interface TroubleReader {
 }
 
 /** The condition of the index `jobs_failing`. */
-export const whereFailing = `state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
+const whereFailing = `state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
 
 const selectJobs = (condition: string) =>
   `SELECT state, substr(coalesce(last_error, ''), 1, ${comparedChars}) AS error, delivery_seq, created_at FROM jobs

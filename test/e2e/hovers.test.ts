@@ -64,7 +64,7 @@ describe('the types of the built package', () => {
     ['PresetParts', 2],
     ['PresetSetup', 2],
     ['HookloomOptions', 15],
-    ['Hookloom', 7],
+    ['Hookloom', 8],
   ] as const)('%s has %i fields, and an editor shows the meaning of each', (type, count) => {
     const hovers = readHovers(type)
     expect(Object.keys(hovers)).toHaveLength(count)
