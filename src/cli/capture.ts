@@ -6,15 +6,16 @@ import type { CapturedFields } from '../model/api/replay.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, formatInvocation, withProgress } from './terminal/context.ts'
 import { cutLine, renderFields } from './terminal/print.ts'
-import { readKept } from './requests/kept.ts'
+import { noteUnknownValues, readKept } from './requests/kept.ts'
 
 type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
 
 /** Throws `not-found`; `conflict` if the payload was not kept, if no transform takes it, or if the file exists. */
 export async function capture(context: Context, options: CaptureOptions): Promise<number> {
   const { dir, env } = context
-  const { config } = loadConfig({ dir, env })
-  const kept = await readKept(context, config, options.id)
+  const loadedConfig = loadConfig({ dir, env })
+  const kept = await readKept(context, loadedConfig.config, options.id)
+  noteUnknownValues(context, loadedConfig)
   const bench = createBench(context)
   try {
     const asked = options.module ?? (await findModuleOf(kept))

@@ -25,7 +25,7 @@ import { readRequest } from './requests/input.ts'
 import { createGeneration, toMappingParts } from '../gateway/generation/generation.ts'
 import { buildRequestShape } from '../gateway/replay/payload-shapes.ts'
 import { loadGeneration, toTypesModule, writeTypes } from './types.ts'
-import { readKept } from './requests/kept.ts'
+import { noteUnknownValues, readKept } from './requests/kept.ts'
 import { fetchRefused } from './requests/refused.ts'
 import { findRefusal } from './gateway/refusals.ts'
 import { readStore } from './gateway/stored.ts'
@@ -107,7 +107,7 @@ export async function makeTransform(
 /** The request of the first fixture, without secrets. */
 async function findRequest(
   context: Context,
-  { config }: LoadedConfig,
+  loaded: LoadedConfig,
   { name: hook, from, event }: NewOptions,
 ): Promise<Pick<RedactedRequest, 'headers' | 'payload' | 'removed'>> {
   if (event !== undefined && (from === undefined || !isSender(from))) {
@@ -115,6 +115,8 @@ async function findRequest(
   }
   if (from === undefined) return { ...greeting, removed: [] }
   if (isSender(from)) return { ...redactRequest(findBundledRequest(from, event), [], builtInSenders), removed: [] }
+  noteUnknownValues(context, loaded)
+  const { config } = loaded
   const { mappings, senders } = await assemble(context.dir, config)
   const secrets = listConfigSecrets(config, mappings)
   if (!isId(from)) return redactRequest({ ...(await readRequest(context, from)), query: {} }, secrets, senders)

@@ -8,6 +8,7 @@ import { buildRecordedRequest, type RecordedRequest, renderRecording } from '../
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import { readStore } from './gateway/stored.ts'
+import { noteUnknownValues } from './requests/kept.ts'
 import { nothingKept } from './replay.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine } from './terminal/print.ts'
@@ -22,7 +23,9 @@ export type RecordOptions = {
 const maxShown = 10
 
 export async function record(context: Context, { last: limit, hook, source, since }: RecordOptions): Promise<number> {
-  const { config } = loadConfig(context)
+  const loaded = loadConfig(context)
+  const { config } = loaded
+  noteUnknownValues(context, loaded)
   const parts = { config, ...(await assemble(context.dir, config)) }
   const removed = new Map<string, number>()
   let leftOut = 0

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCommand } from './command.ts'
-import { gatewayToken, hookToken, startGateway } from './gateway.ts'
+import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
 const config = {
   hooks: { retain: 10, mappings: [{ id: 'later', match: { path: 'later' }, transform: { module: 'gone.ts' } }] },
@@ -78,4 +78,22 @@ test('no command except hookloom init and hookloom dev prints the hook token or 
   expect(commands.filter((name) => name !== 'hookloom' && !called.has(name))).toEqual(notCalled)
   expect(outputs.filter((text) => text.replace(/^.*\n/, '').includes(hookToken))).toEqual([])
   expect(outputs.filter((text) => text.includes(gatewayToken))).toEqual([])
+})
+
+test('a command that copies a request says which variables of transforms it does not know, and so cannot remove', async () => {
+  const named = { hooks: { ...config.hooks, transforms: { env: ['LATER_KEY', 'KNOWN_KEY'] } } }
+  const key = 'the-value-of-the-later-key'
+  const gateway = await startGateway({
+    config: named,
+    env: { LATER_KEY: key },
+    files: { '.env': 'KNOWN_KEY=a-known-value\n' },
+  })
+  await post(gateway, 'later', { key })
+  const run = (env: Record<string, string>, ...args: string[]) => runCommand(args, { dir: gateway.dir, env })
+  for (const args of [['record'], ['new', 'copy', '--from', 'last']]) {
+    const { stderr } = await run({}, ...args)
+    expect(stderr).toMatch(/^! LATER_KEY of hooks\.transforms\.env is not set here/m)
+    expect((await run({ LATER_KEY: key }, ...args)).stderr).not.toContain('is not set here')
+  }
+  await gateway.stop()
 })

@@ -1,6 +1,7 @@
 // Reads the request of a stored delivery whose payload was kept.
 import { assemble } from '../../gateway/reload/assemble.ts'
 import { type CaptureSource, type CapturableRequest, buildCaptureSource } from '../../gateway/replay/capture.ts'
+import type { LoadedConfig } from '../../gateway/config/config.ts'
 import type { Config } from '../../model/config/config.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { NamedMapping } from '../../core/mapping/compile.ts'
@@ -22,6 +23,16 @@ export async function readKept(
     await findKept(context, given, mappings),
     { config, mappings, senders, verifiers },
     maxBytes,
+  )
+}
+
+/** Names the variables whose values cannot be removed from a copy of a request, because only the gateway has them. */
+export function noteUnknownValues({ note }: Context, { config, env }: Pick<LoadedConfig, 'config' | 'env'>): void {
+  const unset = config.hooks.transforms.env.filter((name) => !Object.hasOwn(env, name))
+  if (unset.length === 0) return
+  const are = unset.length === 1 ? 'is' : 'are'
+  note(
+    `! ${unset.join(', ')} of hooks.transforms.env ${are} not set here: if a request has its value, the copy has it too.`,
   )
 }
 
