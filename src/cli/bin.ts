@@ -3,6 +3,7 @@
 import { accessSync, constants } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
+import { takeStart } from '../base/text.ts'
 import { exitCodes } from '../core/model/problem.ts'
 
 // Node 22 can keep compiled code from one start to the next. It is kept in the folder of the package: a user who can write there can change
@@ -24,12 +25,18 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.broken)
 })
 
+/** A line that is as wide as the terminal could not be replaced. */
+function drawLine(text: string): void {
+  process.stderr.write(`\r\u001B[K${takeStart(text, (process.stderr.columns || 80) - 1)}`)
+}
+
 const [, script = 'hookloom', ...args] = process.argv
 const exitCode = await main(args, {
   env: process.env,
   script,
   stdin: process.stdin,
   isTerminal: process.stdout.isTTY,
+  drawLine: process.stderr.isTTY ? drawLine : undefined,
   writeOut: (text) => void process.stdout.write(text),
   writeError: (text) => void process.stderr.write(text),
 })

@@ -5,10 +5,12 @@ import { addAuthoringCommands } from './options/authoring.ts'
 import { addGmailCommands } from './options/gmail.ts'
 import { addServingCommands } from './options/serving.ts'
 import { addStoredCommands } from './options/stored.ts'
-import { readVersion } from '../base/package.ts'
+import { readVersion, resolvePackagePath } from '../base/package.ts'
 import { type CommandIo, createContext } from './terminal/context.ts'
 import { describeFailure } from './terminal/print.ts'
 import { CliCommand, findCommandName, toUsageProblem } from './terminal/usage.ts'
+
+const about = 'Hookloom receives webhooks and turns them into agent actions.'
 
 const firstSteps = `
 First steps:
@@ -18,7 +20,8 @@ First steps:
   hookloom list               see what came in; --dead: what failed;
                               --refused: what was turned away
   hookloom doctor             find what is wrong
-
+`
+const exitCodeHelp = `
 "hookloom <command> --help" shows the options of a command, with examples.
 Exit codes: 64 usage, 65 bad input, 69 unavailable, 70 broken code,
 75 limited, 77 denied, 78 configuration.`
@@ -35,7 +38,7 @@ export async function main(args: readonly string[], io: CommandIo): Promise<numb
   addCommands(program, io)
   try {
     if (args.length > 0) await program.parseAsync(args, { from: 'user' })
-    else program.outputHelp()
+    else io.writeOut(renderFirstDay())
     return exitCode
   } catch (error) {
     const problem = error instanceof CommanderError ? toUsageProblem(error, findCommandName(program, args)) : error
@@ -45,14 +48,23 @@ export async function main(args: readonly string[], io: CommandIo): Promise<numb
   }
 }
 
+/** What the program prints without arguments. */
+function renderFirstDay(): string {
+  return `${about}
+${firstSteps}
+"hookloom --help" lists all commands, "hookloom <command> --help" the options of one.
+The pages begin at ${resolvePackagePath('README.md')}
+`
+}
+
 /** Adds every command to the program. */
 export function addCommands(program: CliCommand, { writeOut }: Pick<CommandIo, 'writeOut'>): void {
   program
-    .description('Hookloom receives webhooks and turns them into agent actions.')
+    .description(about)
     .version(readVersion(), '--version', 'print the version')
     .option('--config-dir <dir>', 'the config directory (default: HOOKLOOM_HOME, else ~/.hookloom)')
     .helpOption('--help', 'show this help')
-    .addHelpText('after', firstSteps)
+    .addHelpText('after', firstSteps + exitCodeHelp)
     .exitOverride()
     // `toUsageProblem` describes the error of commander
     .configureOutput({ writeOut, writeErr: () => {}, outputError: () => {} })

@@ -136,10 +136,10 @@ async function collectOutput(context: Context, command: (context: Context) => Pr
   const lines: string[] = []
   const code = await command({
     ...context,
+    drawLine: undefined,
     printJson: (row) => rows.push(row),
     print: (text) => lines.push(text),
-    // lines that end with an ellipsis show progress only
-    note: (text) => text.endsWith('…') || lines.push(text),
+    note: (text) => lines.push(text),
   })
   return { ok: code === exitCodes.ok, rows, ...(lines.length > 0 && { text: lines.join('\n') }) }
 }

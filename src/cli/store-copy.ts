@@ -25,8 +25,11 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
     )
   }
   const lines: string[] = []
-  const copied = await withProgress(context, `Copying ${describeStorePlace(from)} to ${describeStorePlace(to)}`, () =>
-    copyStore({ from, to }, (table, rows) => lines.push(`${table.padEnd(10)}  ${rows}`)),
+  const copied = await withProgress(context, `Copying to ${describeStorePlace(to)}`, (report) =>
+    copyStore({ from, to }, (table, rows) => {
+      lines.push(`${table.padEnd(10)}  ${rows}`)
+      report(`${rows} ${table}`)
+    }),
   )
   await noteCopy(from, to)
   if (context.json) context.printJson({ from: describeStorePlace(from), to: describeStorePlace(to), copied })

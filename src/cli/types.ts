@@ -20,7 +20,7 @@ import { renderTypes } from '../gateway/shapes/typescript.ts'
 import { renderSchemas, toSchemaName } from '../gateway/shapes/zod.ts'
 import { resolveTransformsRoot } from '../core/transforms/root.ts'
 import { readStore } from './gateway/stored.ts'
-import type { Context } from './terminal/context.ts'
+import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine } from './terminal/print.ts'
 
 type TypesOptions = { readonly hook: string | undefined; readonly zod: boolean }
@@ -32,9 +32,12 @@ export async function types(context: Context, { hook, zod }: TypesOptions): Prom
   if (hook !== undefined && generation.findHook(hook).kind !== 'mapped')
     throw new Problem('not-found', describeUnmapped(hook, known))
   const written: WrittenTypes[] = []
-  for (const name of hook === undefined ? known : [trimSlashes(hook)]) {
-    written.push(...(await writeTypes(context, { hook: name, zod, generation })))
-  }
+  await withProgress(context, 'Reading the kept requests', async (report) => {
+    for (const name of hook === undefined ? known : [trimSlashes(hook)]) {
+      report(`the hook ${cutLine(name, 60)}`)
+      written.push(...(await writeTypes(context, { hook: name, zod, generation })))
+    }
+  })
   if (written.length === 0) {
     throw new Problem(
       'not-found',

@@ -14,6 +14,8 @@ export type CommandIo = {
   readonly stdin: Readable
   /** Whether standard output is a terminal, where a person reads lines of a limited width. */
   readonly isTerminal?: boolean
+  /** Replaces the last line of standard error, which is a terminal. An empty text removes it. */
+  readonly drawLine?: ((text: string) => void) | undefined
   writeOut(text: string): void
   writeError(text: string): void
 }
@@ -27,6 +29,7 @@ export type Context = {
   /** With `--json`: prints one JSON object a line on standard output, and nothing else. */
   readonly json: boolean
   readonly isTerminal: boolean
+  readonly drawLine?: CommandIo['drawLine']
   /** Prints a line on standard output. Text from outside goes through `toPrintable` first. */
   print(text: string): void
   printJson(value: object): void
@@ -35,7 +38,7 @@ export type Context = {
 }
 
 export function createContext(
-  { env, script, stdin, isTerminal = false, writeOut, writeError }: CommandIo,
+  { env, script, stdin, isTerminal = false, drawLine, writeOut, writeError }: CommandIo,
   options: { configDir?: string; json?: boolean },
 ): Context {
   return {
@@ -45,6 +48,7 @@ export function createContext(
     stdin,
     json: options.json === true,
     isTerminal,
+    drawLine,
     print: (text) => writeOut(`${text}\n`),
     printJson: (value) => writeOut(`${renderJsonLine(value)}\n`),
     note: (text) => writeError(`${text}\n`),
@@ -69,13 +73,27 @@ function renderJsonLine(value: object): string {
   )
 }
 
-/** Runs the work. After a second, prints the label on standard error. */
-export async function withProgress<T>({ note }: Context, label: string, work: () => Promise<T>): Promise<T> {
-  const timer = setTimeout(() => note(`${label} …`), 1_000)
+/**
+ * Runs the work. On a terminal, a line says each second how long it takes and, if the work reports it, what is done; it is gone at the end. In a pipe, nothing
+ * is printed.
+ */
+export async function withProgress<T>(
+  { drawLine }: Pick<Context, 'drawLine'>,
+  label: string,
+  work: (report: (done: string) => void) => Promise<T>,
+): Promise<T> {
+  let seconds = 0
+  let done = ''
+  const draw = () => {
+    seconds += 1
+    drawLine?.(`${label} … ${seconds} s${done === '' ? '' : `: ${done}`}`)
+  }
+  const timer = drawLine === undefined ? undefined : setInterval(draw, 1_000)
   try {
-    return await work()
+    return await work((text) => (done = text))
   } finally {
-    clearTimeout(timer)
+    clearInterval(timer)
+    if (seconds > 0) drawLine?.('')
   }
 }
 
