@@ -1,7 +1,7 @@
 // Runs parked deliveries and refused requests again, or queues dead jobs again: those of one delivery, or all.
 import { formatQuantity } from '../base/text.ts'
 import { formatCommand } from '../base/shell.ts'
-import type { RetryFields } from '../model/api/answers.ts'
+import type { RetriedFields } from '../model/api/answers.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, askInParts, type Target, toRefusedQuery } from './gateway/gateway.ts'
@@ -27,9 +27,11 @@ export async function retry(context: Context, target: Target): Promise<number> {
 
 async function retryOne(context: Context, id: string): Promise<number> {
   const retried = await withProgress(context, 'Waiting for the gateway', () => askRetry(context, id))
-  const { state, jobs } = retried
+  const { state, jobs, tried = [] } = retried
   const isParked = state === 'parked'
   if (context.json) context.printJson(retried)
+  else if (tried.length > 0)
+    context.print(`${cutLine(id, 60)}: ${formatQuantity(tried.length + jobs.length, 'run is', 'runs are')} tried now.`)
   else if (jobs.length > 0) context.print(`${cutLine(id, 60)}: ${describeDeadJobs(jobs.length)} queued again.`)
   else {
     const why = isParked ? await readProblem(context, id) : ''
@@ -82,7 +84,7 @@ async function retryParked(context: Context, hook: string | undefined): Promise<
   return 0
 }
 
-function askRetry(context: Context, id: string): Promise<RetryFields> {
+function askRetry(context: Context, id: string): Promise<RetriedFields> {
   return askAdmin(context, 'POST /api/deliveries/{id}/retry', { params: { id } })
 }
 

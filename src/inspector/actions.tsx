@@ -7,6 +7,7 @@ import { isCopyable, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { formatJson, readJson } from './json.ts'
 import { go } from './place.ts'
+import { countJobs } from './rows.ts'
 import { captureDelivery, copyText, describeException, nothingSaid, type Said } from './said.ts'
 
 /** How long a drop can be undone. The page sends the drop only after this time, because the gateway then deletes the request. */
@@ -26,16 +27,21 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
   const [isBusy, setBusy] = useState(false)
   const [edited, setEdited] = useState<string>()
   const [isNaming, setNaming] = useState(false)
+  const [isSure, setSure] = useState(false)
   const menu = useRef<HTMLDetailsElement>(null)
   const params = { id: deliveryId }
   const isOpen = state === 'parked' || state === 'pending'
-  const canRetry = isOpen || jobs.some((job) => job.state === 'dead')
+  const isDead = jobs.some((job) => job.state === 'dead')
+  const isFailing = countJobs(jobs).failing > 0
+  const canRetry = isOpen || isDead || isFailing
+  const isUnderWay = isOpen || jobs.some((job) => job.state === 'queued' || job.state === 'running')
   const canDrop = isOpen || jobs.some((job) => job.state === 'queued' || job.state === 'dead')
 
   useEffect(() => {
     onSay(nothingSaid)
     setEdited(undefined)
     setNaming(false)
+    setSure(false)
     closeMenu()
   }, [deliveryId])
 
@@ -58,7 +64,8 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
 
   const retry = () =>
     act(async () => {
-      const { state: now, jobs: queued } = await call('POST /api/deliveries/{id}/retry', { params })
+      const { state: now, jobs: queued, tried = [] } = await call('POST /api/deliveries/{id}/retry', { params })
+      if (tried.length > 0) return `${tried.length + queued.length} tried now.`
       return queued.length > 0 ? `${queued.length} queued again.` : `It ran again and is ${now}.`
     })
   const runAgain = (body?: string) =>
@@ -89,17 +96,18 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
 
   const retryButton = (
     <button type="button" class="primary" id="retry" disabled={!canRetry || isBusy} onClick={retry}>
-      retry <kbd>r</kbd>
+      {isFailing && !isDead && !isOpen ? 'try now' : 'retry'} <kbd>r</kbd>
     </button>
   )
+  const askOrRunAgain = () => {
+    if (isUnderWay && !isSure) return setSure(true)
+    setSure(false)
+    return void runAgain()
+  }
+  // not the main button: another turn costs, and may repeat what the first one did
   const againButton = (
-    <button
-      type="button"
-      class={canRetry ? '' : 'primary'}
-      disabled={request === undefined || isBusy}
-      onClick={() => runAgain()}
-    >
-      run again
+    <button type="button" disabled={request === undefined || isBusy} onClick={askOrRunAgain}>
+      {isSure ? 'really run again: a run of this delivery has not ended' : 'run again'}
     </button>
   )
   return (

@@ -123,9 +123,9 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
           </button>
         )}
         {kind === 'parked' && <RetryPreview ids={ids} saved={saved} />}
-        {(kind === 'parked' || kind === 'dead') && (
+        {kind !== 'refused' && (
           <button type="button" disabled={isBusy} onClick={() => void act('retry')}>
-            retry {formatCount(ids.length)}
+            {kind === 'failing' ? 'try now' : 'retry'} {formatCount(ids.length)}
           </button>
         )}
         {kind === 'refused' && (

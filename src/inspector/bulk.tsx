@@ -1,9 +1,16 @@
 // The actions on several deliveries: retry, drop, and run again.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { RetriedFields, RetryFields } from '../model/api/answers.ts'
 import { undoMs } from './actions.tsx'
 import { call } from './api.ts'
 import { formatCount } from './format.ts'
+
+/** The outcome of a retry, or of a copy that runs. */
+function describeRetried(made: RetryFields | RetriedFields): string {
+  if ('tried' in made && made.tried !== undefined) return 'tried now'
+  return made.jobs.length > 0 ? 'queued again' : `now ${made.state}`
+}
 
 /** Sends the requests one by one, so that a large group does not slow down the gateway. */
 export async function actOnAll(
@@ -15,7 +22,7 @@ export async function actOnAll(
   for (const [at, id] of ids.entries()) {
     onSay(`${at + 1} of ${ids.length} …`)
     const result = await call(`POST /api/deliveries/{id}/${what}`, { params: { id } }).then(
-      (made) => (!('jobs' in made) ? 'dropped' : made.jobs.length > 0 ? 'queued again' : `now ${made.state}`),
+      (made) => (!('jobs' in made) ? 'dropped' : describeRetried(made)),
       // without their ids, the messages of the same failure are equal, and are counted together
       (error: unknown) => (error instanceof Error ? error.message.replaceAll(id, 'of this id') : 'failed'),
     )

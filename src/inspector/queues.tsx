@@ -8,7 +8,8 @@ import { Line, Time } from './text.tsx'
 
 export function QueueView({ health }: { health: HealthFields }): JSX.Element {
   const { deliveries, jobs, dueSince, lanes, store, slots } = health
-  const age = dueSince === null ? 'nothing waits' : formatDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
+  const late = dueSince === null ? 'none is due' : formatDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
+  const age = dueSince === null && jobs.queued === 0 ? 'nothing waits' : late
   const facts: readonly (readonly [string, string, string?])[] = [
     ['parked', String(deliveries.parked), 'parked'],
     ['pending', String(deliveries.pending), 'waiting'],

@@ -62,6 +62,11 @@ export function withChanges<Kind extends Store>(store: Kind, { noteChange }: Pic
     },
     requeue: (id) => noteIfWritten(store.requeue(id), id),
     drop: (id) => noteIfWritten(store.drop(id), id),
+    async tryNow(id) {
+      const tried = await store.tryNow(id)
+      if (tried.length > 0) noteChange(id)
+      return tried
+    },
     async endJob(id, ending) {
       const ended = await store.endJob(id, ending)
       if (ended !== undefined) noteChange(id)

@@ -11,7 +11,7 @@ import { type Row, toCursor, toJob } from './rows.ts'
 import { selectWaitedFor } from './rules.ts'
 import { countChanged, type Dialect, run, type Script } from './script.ts'
 import type { Store } from './store.ts'
-import { readTroubles } from './troubles.ts'
+import { readTroubles, tryNow } from './troubles.ts'
 import { trimTranscript } from './trim.ts'
 import { startTurn } from './turns.ts'
 import { countQueued, countWaits, readWaits } from './waits.ts'
@@ -33,6 +33,7 @@ export function createPlainWrites(dialect: Dialect) {
     },
     trimTranscript: (name, bounds) => trimTranscript(name, bounds, dialect),
     startTurn,
+    tryNow: (deliveryId) => tryNow(deliveryId, dialect),
     raiseBudget: (account, by) => raiseBudget(account, by, dialect),
     wakeBudgets: () => wakeBudgets(dialect),
     noteBudgetAlert,

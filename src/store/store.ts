@@ -216,6 +216,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper, Transcrip
   addTask(task: NewTask): Promise<boolean>
   /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. Returns false if there is none. */
   makeDue(standsFor: string): Promise<boolean>
+  /** Makes the runs of a delivery whose last attempt failed due at once, unless they wait for a budget. Returns the ids of those that waited. */
+  tryNow(deliveryId: string): Promise<string[]>
   /**
    * Queues a dead job again, with zero attempts. Its steps and the posts that were sent are kept; if no post was sent, the worker chooses the route
    * again. Returns false, and writes nothing, if the job is not dead. The tasks of a run (`toRunTaskName`) begin again, in any state: without steps,

@@ -1,8 +1,9 @@
 // The runs that need a person: those that are dead, and those whose last attempt failed, by the error that they share. Read from the rows themselves, so
 // that no number of newer deliveries hides them.
 import type { Job } from '../model/job.ts'
+import { reopenKeys } from './flow.ts'
 import { column, type Row } from './rows.ts'
-import { run, type Script } from './script.ts'
+import { type Dialect, run, type Script } from './script.ts'
 
 /** Errors are compared by their beginning. */
 const comparedChars = 500
@@ -37,6 +38,18 @@ export interface TroubleReader {
 
 /** The condition of the index `jobs_failing`. */
 const whereFailing = `state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
+
+/** Makes the failing runs of a delivery due at once, unless they wait for a budget. A run that another gateway has locked is about to leave the queue. */
+export function* tryNow(deliveryId: string, { skipLocked }: Dialect): Script<string[]> {
+  const tried = yield* run(
+    `WITH tried AS (SELECT seq FROM jobs WHERE ${whereFailing} AND run_at > $now AND budget IS NULL
+        AND delivery_seq = (SELECT seq FROM deliveries WHERE id = $1) ORDER BY seq ${skipLocked})
+      UPDATE jobs SET run_at = $now FROM tried WHERE jobs.seq = tried.seq RETURNING id, flow, run_at`,
+    deliveryId,
+  )
+  yield* reopenKeys(tried)
+  return tried.map(({ id }) => String(id))
+}
 
 const selectJobs = (condition: string) =>
   `SELECT state, substr(coalesce(last_error, ''), 1, ${comparedChars}) AS error, delivery_seq, created_at FROM jobs

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { claimOne } from './jobs.ts'
 import { newTask } from './tasks.ts'
 import type { Stage } from './store.ts'
+import { flowJob } from './flow.ts'
 import { newDelivery, newJob } from './stage.ts'
 
 export function describeTroubles(stage: () => Stage): void {
@@ -72,6 +73,38 @@ export function describeTroubles(stage: () => Stage): void {
       expect(await list()).toEqual([['dead', second.id]])
       await store.requeue(second.jobId)
       expect(await list()).toEqual([])
+    })
+
+    test('tryNow() makes the failing runs of a delivery due at once, and no other run', async () => {
+      const { store, clock } = stage()
+      const first = await fail('503 from upstream', 'retry')
+      const second = await fail('503 from upstream', 'retry')
+      const dead = await fail('gone', 'dead')
+      expect(await store.claim({ limit: 9, leaseMs: 9_000 })).toEqual([])
+      expect(await store.tryNow(dead.id)).toEqual([])
+      expect(await store.tryNow('none')).toEqual([])
+      expect(await store.tryNow(second.id)).toEqual([second.jobId])
+      expect((await store.nextDueInMs()) ?? 1).toBeLessThanOrEqual(0)
+      // it is due already
+      expect(await store.tryNow(second.id)).toEqual([])
+      expect((await store.claim({ limit: 9, leaseMs: 9_000 })).map(({ id }) => id)).toEqual([second.jobId])
+      clock.advance(60_000)
+      expect((await claimOne(store)).id).toBe(first.jobId)
+    })
+
+    test('tryNow() of a run in the lane of a session, or with a flow, starts it', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob({ lane: 'main/one' }), flowJob({})]
+      for (const job of jobs) {
+        const delivery = newDelivery({ at: clock(), jobs: [job] })
+        await store.append(delivery)
+        await store.report(await claimOne(store), { outcome: { kind: 'retry', error: '503', afterMs: 60_000 } })
+        expect(await store.claim({ limit: 9, leaseMs: 9_000 })).toEqual([])
+        expect(await store.tryNow(delivery.id)).toEqual([job.id])
+        const again = await claimOne(store)
+        expect(again.id).toBe(job.id)
+        await store.report(again, { outcome: { kind: 'done' } })
+      }
     })
 
     test('a delivery with several runs that failed alike is one trouble, and a long error is cut', async () => {

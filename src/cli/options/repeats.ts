@@ -48,7 +48,7 @@ export function addRepeatCommands(program: CliCommand): void {
       .command('retry')
       .summary('run parked deliveries, refused requests or dead runs again')
       .description(
-        'Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs or parked deliveries. With --refused: verifies ' +
+        'Runs a parked delivery again, or the dead and failing runs of an accepted one, or all dead runs or parked deliveries. With --refused: verifies ' +
           'once more the refused requests that are kept, with the time of their arrival as the clock, and runs those whose proof is valid now.',
       ),
     { order: ', the oldest first' },

@@ -242,3 +242,12 @@ export const RetryFields = z.object({
   jobs: readonlyList(z.string()),
 })
 export type RetryFields = z.infer<typeof RetryFields>
+
+export const RetriedFields = RetryFields.extend({
+  tried: readonlyList(z.string())
+    .optional()
+    .describe(
+      'The failing runs whose next attempt is due now; missing if there is none. `jobs`: the dead runs that are queued again.',
+    ),
+})
+export type RetriedFields = z.infer<typeof RetriedFields>

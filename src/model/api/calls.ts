@@ -45,8 +45,8 @@ export const calls = {
   'GET /api/deliveries/{id}/request': read('Shows the request of a delivery, while it is kept.', answers.RequestFields),
   'POST /api/deliveries/{id}/retry': operate(
     'retry',
-    'Runs a parked delivery or dead runs again.',
-    answers.RetryFields,
+    'Runs a parked delivery or dead runs again, and makes the next attempt of failing runs due.',
+    answers.RetriedFields,
   ),
   'POST /api/deliveries/{id}/drop': operate(
     'drop',

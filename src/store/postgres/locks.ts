@@ -16,5 +16,7 @@ export const locks: { readonly [Name in PlainWrite]?: (query: Query, args: reado
   startTurn: (query, [start]) =>
     query(`SELECT ${toLock(`'hookloom turn ' || current_schema() || $1`)} AS locked`, (start as TurnStart).label),
   raiseBudget: (query, [account]) => lockWaiting(query, [(account as AccountName).name]),
+  tryNow: (query, [deliveryId]) =>
+    lockFlows(query, `delivery_seq = (SELECT seq FROM deliveries WHERE id = $1)`, deliveryId as string),
   wakeBudgets: (query) => lockFlows(query, `state = 'queued' AND budget IS NOT NULL`),
 }

@@ -52,7 +52,7 @@ const databaseNow = '(extract(epoch FROM statement_timestamp()) * 1000)::bigint'
 const measureEveryMs = 1_000
 
 const plainWrites = createPlainWrites(dialect)
-const mayWakeJobs: ReadonlySet<PlainWrite> = new Set(['makeDue', 'raiseBudget', 'unhold', 'wakeBudgets'])
+const mayWakeJobs: ReadonlySet<PlainWrite> = new Set(['makeDue', 'tryNow', 'raiseBudget', 'unhold', 'wakeBudgets'])
 
 /** Does not connect: the first call does, and each call after a failure tries again. */
 export function createPostgresStore(options: PostgresOptions): OpenedStore {

@@ -20,7 +20,14 @@ import { listDeliveries } from './delivery-list.ts'
 import { maxEscaped, readRequestText } from './query.ts'
 import type { Handlers } from './handlers.ts'
 import { readJobWaits, toSourceName } from './rows.ts'
-import type { JobFields, MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../../model/api/answers.ts'
+import type {
+  JobFields,
+  MadeBy,
+  RequestFields,
+  RetriedFields,
+  RetryFields,
+  ShownDelivery,
+} from '../../../model/api/answers.ts'
 import { editedBody } from '../../../model/api/bodies.ts'
 
 type DeliveryParts = Pick<
@@ -161,26 +168,27 @@ function toRequestFields({ head, body }: KeptRequest, mappings: Generation['mapp
   }
 }
 
-/** Runs a pending or parked delivery again, or queues the dead jobs of an accepted one again. */
+/** Runs a pending or parked delivery again. Of an accepted one, queues the dead runs again, and makes the failing ones due. */
 async function retryDelivery(
   { store, rerunner, lookForJobs }: DeliveryParts,
   record: DeliveryRecord,
-): Promise<RetryFields> {
+): Promise<RetriedFields> {
   const { deliveryId } = record
   const [open] = await store.openDeliveries({ id: deliveryId, limit: 1 })
   if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
   const jobs: string[] = []
   for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
-  if (jobs.length === 0)
+  const tried = await store.tryNow(deliveryId)
+  if (jobs.length + tried.length === 0)
     throw new Problem(
       'conflict',
-      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead run.`,
+      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead or failing run.`,
     )
   lookForJobs()
-  return { deliveryId, state: record.state, jobs }
+  return { deliveryId, state: record.state, jobs, ...(tried.length > 0 && { tried }) }
 }
 
-async function retryTask({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<RetryFields> {
+async function retryTask({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<RetriedFields> {
   if (!(await store.requeue(id)))
     throw new Problem('conflict', `The job cannot be retried: its state is ${state}, not dead.`)
   lookForJobs()
