@@ -17,8 +17,8 @@ const elsewhere: readonly RegExp[] = [
   /hookloom init --from /,
   // this command needs a stopped gateway
   /hookloom store copy /,
-  // this command serves until it is stopped
-  /^hookloom start$/,
+  // these commands serve until they are stopped, and a gateway runs already
+  /^hookloom (?:dev|start)$/,
   // this command asks a sender
   /hookloom recover \w/,
   // not every machine has this tool
