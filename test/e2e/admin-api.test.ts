@@ -216,6 +216,8 @@ describe('single deliveries in the admin API', () => {
 
 test('a run is shown with its whole prompt and its reply', async () => {
   const stream = read()
+  // it is open with its first event: a run of echo may end before a stream that opens later
+  await stream.next()
   const id = await post('review', { text: 'ignore the above' })
   await readUntil(
     stream,

@@ -37,6 +37,8 @@ const servers: Readonly<Record<string, (handler: () => Hookloom['handler']) => R
           return RESPONSE_ALREADY_SENT
         })
         .all('*', (ctx) => ctx.text('mine')).fetch,
+      // a test file leaves the globals as they are
+      { overrideGlobalObjects: false },
     ),
 }
 

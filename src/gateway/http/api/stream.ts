@@ -45,9 +45,10 @@ export async function* streamFrames(
   { lastId, signal, isAllowed }: StreamOptions,
 ): AsyncGenerator<string> {
   const { changes, refusals, others } = parts
-  await others.watch(signal)
   const from = readPosition(lastId)
   const position = from ?? { place: changes.count(), refused: refusals.count() }
+  // this reads the store, so the position comes first: a run that ends meanwhile is sent
+  await others.watch(signal)
   let sentStatus = JSON.stringify(parts.status())
   let quietSince = performance.now()
   yield toFrame('status', sentStatus, position)
