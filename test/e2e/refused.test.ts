@@ -1,5 +1,7 @@
 // The operator sees why a request was refused, and in development the request itself. An answer shows neither.
 import { createHmac } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -159,6 +161,20 @@ describe('signatures that nothing verifies', () => {
     const [delivery] = await readStore(next.dir, (store) => store.deliveries({ limit: 1 }))
     const planned = delivery?.jobs[0]?.planned
     expect(planned?.kind === 'agent' && planned.action.message).toContain('evt_1')
+  })
+
+  test('when a mapping verifies the signature meanwhile, no second mapping is proposed', async () => {
+    const changing = await startInside({ config: { hooks: { mappings: [] } } })
+    const headers = { 'x-acme-signature': `sha256=${sign('sha256', 'hex')}` }
+    const { requestId } = await refuse(changing, '/acme', headers, body)
+    const verify = { scheme: 'generic-hmac', secret: own, header: 'X-Acme-Signature', prefix: 'sha256=' }
+    const mapping = { id: 'acme', match: { path: 'acme', source: 'acme' }, verify, messageTemplate: '{{payload}}' }
+    const file = join(changing.dir, 'hookloom.jsonc')
+    const config = JSON.parse(readFileSync(file, 'utf8'))
+    writeFileSync(file, JSON.stringify({ ...config, hooks: { ...config.hooks, mappings: [mapping] } }))
+    const show = async () => (await runCommand(['show', requestId], { dir: changing.dir })).stdout
+    await expect.poll(show).toContain('the mapping "acme" of this hook verifies such a request now')
+    expect(await show()).not.toContain('messageTemplate')
   })
 
   test('for a hook that the token opens, the only advice is to add "verify" to its mapping', async () => {

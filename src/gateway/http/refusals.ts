@@ -160,7 +160,17 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
 
 /** The hint changes no mapping without a path, because such a mapping serves many hooks. */
 function findSignatureHint(signature: Signature, hook: string, generation: Generation) {
-  const open = generation.findHook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
+  const { mappings: own, signed } = generation.findHook(hook)
+  const live = signed.find(({ mapping, provenSender }) =>
+    signature.kind === 'sender'
+      ? provenSender.source === signature.source
+      : mapping.verify?.header?.toLowerCase() === signature.header,
+  )
+  if (live !== undefined) {
+    const why = `the mapping ${JSON.stringify(live.id)} of this hook verifies such a request now`
+    return { why, next: 'Let the sender send it again: what a hook verifies is kept if it is refused.', config: null }
+  }
+  const open = own.find(({ verifier, match }) => !verifier && match.path !== undefined)
   const { mappings, senders } = generation
   return buildSignatureHint(signature, { hook, mapping: open?.id, ids: mappings.map(({ id }) => id), senders })
 }
