@@ -1,8 +1,17 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
-import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../records.ts'
+import type { Appended, FlowCancel, NewDelivery, NewJob } from '../records.ts'
 import { toAnswerText } from '../answer-text.ts'
 import { selectAnswered, toAnswered, toOriginValue } from '../delivery-rows.ts'
-import { type Columns, declareColumns, joinNames, toColumns, unnest, type Value } from './columns.ts'
+import {
+  type Columns,
+  declareColumns,
+  joinNames,
+  newEventColumns,
+  toColumns,
+  toEventValues,
+  unnest,
+  type Value,
+} from './columns.ts'
 import { channel } from './listener.ts'
 import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'
@@ -18,9 +27,7 @@ const jobColumns =
   steps text, step_name text, labels text, ring text, flow_key text, flow_lane text, expires_ms bigint,
   settings text, stands_for text`)
 
-const eventColumns = declareColumns(
-  `delivery_id text, agent_id text, session_key text, text text, source text, trusted smallint, wakes smallint`,
-)
+const eventColumns: Columns = [['delivery_id', 'text'], ...newEventColumns]
 
 const inputColumns: Columns = [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']]
 const firstJob = inputColumns.length + 1
@@ -225,7 +232,7 @@ export function toChildParams(deliveries: readonly { id: string; jobs: readonly 
     }),
   )
   const events = deliveries.flatMap(({ id, jobs: own }) =>
-    own.flatMap((job) => job.events.map((event) => toEventParams(id, event))),
+    own.flatMap((job) => job.events.map((event) => [id, ...toEventValues(event)])),
   )
   return [...toColumns(jobs, jobColumns), ...toColumns(events, eventColumns)]
 }
@@ -234,9 +241,4 @@ export function toChildParams(deliveries: readonly { id: string; jobs: readonly 
 function toFlowParams({ flow, lane }: NewJob): Value[] {
   if (flow === undefined) return [null, null, null, null, null]
   return [flow.ring, flow.key, lane, flow.expiresMs, JSON.stringify(flow.settings)]
-}
-
-function toEventParams(deliveryId: string | null, event: NewEvent): Value[] {
-  const { agentId, sessionKey, text, source, trusted, wakes } = event
-  return [deliveryId, agentId, sessionKey, text, source, trusted ? 1 : 0, wakes ? 1 : 0]
 }

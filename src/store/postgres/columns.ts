@@ -1,4 +1,5 @@
 // Many rows as the parameters of one statement: an array for each column.
+import type { NewEvent } from '../records.ts'
 import type { Param } from './pool.ts'
 
 export type Columns = readonly (readonly [name: string, type: string])[]
@@ -21,4 +22,13 @@ export const unnest = (columns: Columns, first: number, name = 'input') =>
 
 export function toColumns(rows: readonly (readonly Value[])[], { length }: Columns): Param[] {
   return Array.from({ length }, (_, column) => rows.map((row) => row[column] ?? null))
+}
+
+/** The columns of a new event that its values come from. */
+export const newEventColumns = declareColumns(
+  'agent_id text, session_key text, text text, source text, trusted smallint, wakes smallint',
+)
+
+export function toEventValues({ agentId, sessionKey, text, source, trusted, wakes }: NewEvent): Value[] {
+  return [agentId, sessionKey, text, source, trusted ? 1 : 0, wakes ? 1 : 0]
 }

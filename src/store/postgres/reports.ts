@@ -1,7 +1,15 @@
 // Reports of steps that end together: one transaction for all of them, with as many statements as for one.
 import type { JobReport } from '../records.ts'
 import type { Row } from '../rows.ts'
-import { declareColumns, joinNames, toColumns, unnest } from './columns.ts'
+import {
+  type Columns,
+  declareColumns,
+  joinNames,
+  newEventColumns,
+  toColumns,
+  toEventValues,
+  unnest,
+} from './columns.ts'
 import { channel } from './listener.ts'
 import { planOnce } from './naming.ts'
 import type { Query } from './pool.ts'
@@ -13,13 +21,11 @@ type Reporting = { readonly calls: readonly ReportCall[]; readonly now: string; 
 
 const reportColumns = declareColumns(`id text, new_names text, new_steps text, new_posts text,
   leaves_lane smallint, lease_ms bigint, is_done smallint, touches smallint`)
-const eventColumns = declareColumns(
-  `report bigint, agent_id text, session_key text, text text, source text, trusted smallint, wakes smallint`,
-)
+const eventColumns: Columns = [['report', 'bigint'], ...newEventColumns]
 const messageColumns = declareColumns('report bigint, role text, text text')
 const consumedColumns = declareColumns('report bigint, seq bigint')
 
-const eventNames = joinNames(eventColumns.slice(1))
+const eventNames = joinNames(newEventColumns)
 const firstEvent = reportColumns.length + 1
 const firstMessage = firstEvent + eventColumns.length
 const firstConsumed = firstMessage + messageColumns.length
@@ -115,15 +121,7 @@ function toParams(calls: readonly ReportCall[]) {
   return [
     ...toColumns(reports, reportColumns),
     ...toColumns(
-      events.map(([report, event]) => [
-        report,
-        event.agentId,
-        event.sessionKey,
-        event.text,
-        event.source,
-        event.trusted ? 1 : 0,
-        event.wakes ? 1 : 0,
-      ]),
+      events.map(([report, event]) => [report, ...toEventValues(event)]),
       eventColumns,
     ),
     ...toColumns(
