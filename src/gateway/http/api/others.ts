@@ -32,18 +32,19 @@ export function createOthers({ store, changes }: OthersParts): Others {
   let seen: ReadonlySet<string> = new Set()
 
   async function look(): Promise<void> {
+    // a gateway that is alone only remembers its newest delivery: one that joins stores newer ones
+    const isAlone = (await store.nodes()).length < 2
     const isFirst = newest.length === 0
     const place = changes.count()
     const own = changes.since(Math.max(0, place - maxNew))
-    const found = await store.deliveries({ limit: isFirst ? 1 : maxNew, from: newest[0] })
+    const found = await store.deliveries({ limit: isFirst || isAlone ? 1 : maxNew, from: newest[0] })
     const ids = found.map(({ deliveryId }) => deliveryId)
-    if (!isFirst)
+    if (!isFirst && !isAlone)
       for (const id of ids) if (id !== newest[0] && !seen.has(id) && own?.has(id) !== true) changes.noteChange(id)
     seen = new Set(ids)
     // none: the retention deleted them
     newest = ids.length === 0 && newest[0] !== undefined ? [] : [newest.at(-1) ?? ids.at(-1), ids.at(-1)]
-    // an engine with one owner has no others
-    if ((await store.nodes()).length < 2) return
+    if (isAlone) return
     for (const { id, state, change } of await store.progress([...watched.keys()])) {
       const before = watched.get(id)
       if (before === undefined) continue
