@@ -252,7 +252,8 @@ function findWebhook(): Peer | undefined {
   }
 }
 
-async function findPort(): Promise<number> {
+/** A free port. */
+export async function findPort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve)

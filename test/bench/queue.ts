@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createEventBody } from './events.ts'
+import { findPort } from './peers.ts'
 import { peersFolder, type QueueKind } from './queues.ts'
 
 /** `url`: the database, for the queues on Postgres. */
@@ -57,17 +57,8 @@ const starts: Readonly<Record<QueueKind, Start>> = {
 }
 
 async function startRedis(dir: string): Promise<{ port: number; redis: ChildProcess }> {
-  const server = createServer()
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  const address = server.address()
-  await new Promise((resolve) => {
-    server.close(resolve)
-  })
-  if (address === null || typeof address === 'string') throw new Error('no port is free')
   mkdirSync(dir, { recursive: true })
-  const { port } = address
+  const port = await findPort()
   const settings = [
     '--port',
     String(port),
