@@ -474,8 +474,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   node.start({ jobs, drain, recovery, mailbox: { apply: () => sources.apply(generation().config) } })
   noteStart(auditor, info())
   await live.watch()
-  const { status, reload } = live
-  const { describeThrower } = live
+  const { status, reload, describeThrower } = live
   const stop = (signal?: string) => noteStop(auditor, signal, stops.run)
   return { url, adminUrl, handler, generation, status, reload, describeThrower, stop }
 

@@ -1,15 +1,15 @@
 // The actions on several deliveries: retry, drop, and run again.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { RetriedFields, RetryFields } from '../model/api/answers.ts'
+import type { RetriedFields } from '../model/api/answers.ts'
 import { undoMs } from './actions.tsx'
 import { call } from './api.ts'
 import { formatCount } from './format.ts'
 
 /** The outcome of a retry, or of a copy that runs. */
-function describeRetried(made: RetryFields | RetriedFields): string {
-  if ('tried' in made && made.tried !== undefined) return 'tried now'
-  return made.jobs.length > 0 ? 'queued again' : `now ${made.state}`
+function describeRetried({ tried, jobs, state }: RetriedFields): string {
+  if (tried !== undefined) return 'tried now'
+  return jobs.length > 0 ? 'queued again' : `now ${state}`
 }
 
 /** Sends the requests one by one, so that a large group does not slow down the gateway. */

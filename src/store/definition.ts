@@ -1,4 +1,4 @@
-// What an engine of stores declares. The list of engines is in open.ts.
+// What an engine of stores declares. The list of engines is in engines.ts.
 import type { Log } from '../base/log.ts'
 import type { StorePlace } from '../model/places.ts'
 import type { CopySource, CopyTarget } from './copy.ts'

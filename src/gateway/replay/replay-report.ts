@@ -85,8 +85,8 @@ function toPercent(count: number, total: number): number {
 }
 
 function toExample({ deliveryId, hook, before, after, changes }: ReplayedDelivery) {
-  const [from, to] = [describeOutcome(before), describeOutcome(after)].map((words) => takeStart(words, shownPart.max))
-  return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toChangeFields) }
+  const describe = (outcome: typeof before) => takeStart(describeOutcome(outcome), shownPart.max)
+  return { deliveryId, hook, before: describe(before), after: describe(after), changes: changes.map(toChangeFields) }
 }
 
 /** Cuts long texts to a part that begins shortly before the first difference. */

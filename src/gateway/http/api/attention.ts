@@ -40,7 +40,8 @@ export function handleAttention(parts: AttentionParts) {
   return {
     'GET /api/attention': async () => groupCases(await readCases(parts)),
     'POST /api/attention/end': async ({ query }) => {
-      const [hook, code] = [readParameter(query, 'hook'), readParameter(query, 'code')]
+      const hook = readParameter(query, 'hook')
+      const code = readParameter(query, 'code')
       if (hook === undefined || !isCode(code))
         throw new Problem('usage-invalid', 'Name the hook and the code of the refusals: ?hook=<name>&code=<code>.')
       return { ended: await endRefusals(store, { hook, code, at: clock() }) }
@@ -64,7 +65,9 @@ export async function readCases({ store, refusals, clock }: AttentionParts): Pro
 
 function toParkedCase(record: DeliveryRecord): Case {
   const { deliveryId, receivedAt: at, hook, problem } = record
-  const [code, place, title] = [problem?.code ?? null, findPlace(problem?.frame), describeContent(record)]
+  const code = problem?.code ?? null
+  const place = findPlace(problem?.frame)
+  const title = describeContent(record)
   // a message may have text of the payload, so the line of the code is the cause
   const cause = `${code} ${place ?? title}`
   return { kind: 'parked', ids: [deliveryId], count: 1, at, since: at, hook, code, place, title, cause }

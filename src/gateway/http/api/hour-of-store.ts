@@ -29,7 +29,8 @@ async function countHour(store: HourParts['store'], hourAgo: number): Promise<Ho
   // whole minutes, so that the first minute of a plot has all its deliveries
   const since = Math.ceil(hourAgo / 60_000) * 60_000
   const tallies: Tally[] = []
-  for (let [steps, before] = [1, undefined as string | undefined]; ; steps += 1) {
+  let before: string | undefined
+  for (let steps = 1; ; steps += 1) {
     const step = await store.stepBack({ before, rows: stepRows })
     tallies.push(...(await store.tally({ since, before, from: step?.id })))
     if (step === undefined || step.receivedAt < since - clockMs) return { since, tallies }
