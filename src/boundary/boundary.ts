@@ -3,7 +3,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { replaceInvisible, takeStart } from '../base/text.ts'
 import { foreignLetter, opener } from './lookalikes.ts'
-import { toSkeleton, type Skeleton } from './skeleton.ts'
+import { toSkeletons, type Skeleton } from './skeleton.ts'
 
 type ExternalText = {
   text: string
@@ -128,15 +128,15 @@ function replaceSpans(text: string, spans: readonly Span[]): string {
  */
 export function neutralise(text: string): string {
   if (!opener.test(text)) return text
-  const skeleton = toSkeleton(text)
-  const plain = replaceUnsafe(text, skeleton)
-  if (!skeleton.hasSequences) return plain
-  const uncoloured = replaceUnsafe(plain, toSkeleton(plain, 'colours'))
-  return replaceUnsafe(uncoloured, toSkeleton(uncoloured, 'all'))
+  const skeletons = toSkeletons(text)
+  const plain = replaceUnsafe(text, skeletons)
+  if (!skeletons.some((skeleton) => skeleton.hasSequences)) return plain
+  const uncoloured = replaceUnsafe(plain, toSkeletons(plain, 'colours'))
+  return replaceUnsafe(uncoloured, toSkeletons(uncoloured, 'all'))
 }
 
-function replaceUnsafe(text: string, skeleton: Skeleton): string {
-  const spans = [...findMarkers(skeleton), ...findTokens(text, skeleton)]
+function replaceUnsafe(text: string, skeletons: readonly Skeleton[]): string {
+  const spans = skeletons.flatMap((skeleton) => [...findMarkers(skeleton), ...findTokens(text, skeleton)])
   return replaceSpans(
     text,
     spans.toSorted((a, b) => a.start - b.start),

@@ -112,12 +112,12 @@ const bareEntities: readonly (readonly [name: string, character: string])[] = [
 const hexDigits = new Set('0123456789ABCDEF')
 
 /**
- * The numeric escape without a semicolon that ends before `next`, such as `&#60` in `&#60b`. Undefined before `&` or a backslash, which may begin the
- * escape of another digit. `next`: the character that follows; `''` at the end of the text.
+ * The numeric escape without a semicolon that ends before `next`, such as `&#60` in `&#60b`. `next`: the character that follows; `''` at the end of the
+ * text. Undefined before `&` or a backslash, which may begin the escape of another digit, unless `ends`.
  */
-export function findNumberBefore(characters: readonly Character[], next: string): Escape | undefined {
-  if (!hexDigits.has(characters.at(-1)?.character ?? '') || next === '&' || next === '\\' || next === ';')
-    return undefined
+export function findNumberBefore(characters: readonly Character[], next: string, ends: boolean): Escape | undefined {
+  if (!hexDigits.has(characters.at(-1)?.character ?? '') || next === ';') return undefined
+  if (!ends && (next === '&' || next === '\\')) return undefined
   const name = joinSince(characters, '&') ?? ''
   const isHex = name.startsWith('#X')
   if (!name.startsWith('#') || (isHex ? /[0-9A-F]/ : /[0-9]/).test(next)) return undefined
