@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { createJobs, type JobsOptions } from './gateway/jobs/jobs.ts'
 import { buildPrompt } from './gateway/jobs/prompt.ts'
 import { createHookBench, type MakeTransform } from './gateway/replay/bench.ts'
-import { createMappingWarner } from './gateway/replay/path-warnings.ts'
+import { createWarner } from './gateway/replay/path-warnings.ts'
 import { createReplayer } from './gateway/replay/replayer.ts'
 import { createShadows } from './gateway/replay/shadow.ts'
 import { createReload } from './gateway/reload/reload.ts'
@@ -246,9 +246,10 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     (refused) => (development ? log.info({}, describeRefusal(refused)) : refusalLog.count(refused.refusal)),
     (refused) => logInternalError(refused, log),
   ])
+  const warn = createWarner({ dir, store, log })
   const onSwap = notifyAll<Parameters<SwapListener>>(log, [
     saves.remember,
-    createMappingWarner({ dir, store, log }),
+    warn,
     (next) => {
       level = next.config.server.log
       maxWaitingBytes = next.config.store.maxWaitingBytes
@@ -474,6 +475,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   node.start({ jobs, drain, recovery, mailbox: { apply: () => sources.apply(generation().config) } })
   noteStart(auditor, info())
   await live.watch()
+  void warn(generation())
   const { status, reload, describeThrower } = live
   const stop = (signal?: string) => noteStop(auditor, signal, stops.run)
   return { url, adminUrl, handler, generation, status, reload, describeThrower, stop }

@@ -4,6 +4,7 @@ import { toErrorName } from '../../base/exceptions.ts'
 import { anyItem, type ConditionPath, formatPath, formatPlaceholder } from '../../base/path-text.ts'
 import type { Log } from '../../base/log.ts'
 import type { CompiledMapping } from '../../core/mapping/compile.ts'
+import { findConfigWarnings } from '../../model/config/warnings.ts'
 import type { Generation } from '../generation/generation.ts'
 import { parseItemsPath } from '../../core/mapping/items.ts'
 import { findPlaceWarnings } from './place-warnings.ts'
@@ -102,7 +103,7 @@ function isEvidence(shape: EventShape, { match, mapping, provenSender }: Compile
 }
 
 /** Returns a function that logs the warnings about a generation, without those of its last call. It never rejects. */
-export function createMappingWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> & { readonly log: Log }) {
+export function createWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> & { readonly log: Log }) {
   let known: ReadonlySet<string> = new Set()
   const warn = async (generation: Generation): Promise<void> => {
     try {
@@ -110,7 +111,10 @@ export function createMappingWarner({ log, ...parts }: Omit<ShapeParts, 'generat
         ...findPlaceWarnings(generation),
         ...(await findPathWarnings({ ...parts, generation, maxKept: 0 })),
       ]
-      const lines = warnings.map(({ mappingId, text }) => `mapping "${mappingId}": ${text}`)
+      const lines = [
+        ...findConfigWarnings(generation.config).map(({ text }) => text),
+        ...warnings.map(({ mappingId, text }) => `mapping "${mappingId}": ${text}`),
+      ]
       for (const line of lines) if (!known.has(line)) log.warn({}, line)
       known = new Set(lines)
     } catch (error) {

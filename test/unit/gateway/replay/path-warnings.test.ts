@@ -4,7 +4,7 @@ import type { JsonValue } from '../../../../src/base/json.ts'
 import type { MappingInput } from '../../../../src/core/model/mapping.ts'
 import { createShapeLearner } from '../../../../src/gateway/deliveries/shapes/learner.ts'
 import { silentLog } from '../../../../src/base/log.ts'
-import { createMappingWarner, findPathWarnings } from '../../../../src/gateway/replay/path-warnings.ts'
+import { createWarner, findPathWarnings } from '../../../../src/gateway/replay/path-warnings.ts'
 import { createMemoryStore } from '../../../../src/store/sqlite/sqlite.ts'
 import { makeFolder } from '../../../e2e/gateway.ts'
 import { toGeneration, toTestDelivery } from '../../core/mapping/decide.ts'
@@ -112,7 +112,7 @@ test('a reload logs each warning about a path once, and again if the path was fi
   const lines: string[] = []
   const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
   const { store, dir } = await createStage([{ payload }])
-  const reloaded = createMappingWarner({ store, dir, log })
+  const reloaded = createWarner({ store, dir, log })
   const [wrong, right] = ['titel', 'title'].map((field) =>
     toGeneration([{ id: 'pr', match: { path: 'pr' }, messageTemplate: `{{pull_request.${field}}}` }]),
   )
@@ -123,6 +123,14 @@ test('a reload logs each warning about a path once, and again if the path was fi
   expect(lines[0]).toContain('mapping "pr": messageTemplate reads "pull_request.titel"')
   await reloaded(toGeneration([{ id: 'pr', match: { path: 'pr' }, messageTemplate: 'x', status: 'review' }]))
   expect(lines[2]).toContain('mapping "pr": status is never set')
+  const mappings = [
+    { id: 'all', messageTemplate: 'x' },
+    { id: 'never', match: { path: 'pr' }, messageTemplate: 'x' },
+  ]
+  await reloaded(toGeneration(mappings, { hooks: { mappings } }))
+  expect(lines[3]).toBe(
+    'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
+  )
 })
 
 test('a forEach that finds no list is warned of, with the list that the requests have', async () => {
