@@ -276,7 +276,7 @@ describe('the page Five minutes', () => {
     const runShell = (lines: string, url: string, refusal = '') => {
       const script = lines
         .replaceAll('http://127.0.0.1:8790/hooks', url)
-        .replaceAll('npx hookloom', '"$NODE" "$MAIN"')
+        .replaceAll(/^hookloom /gm, '"$NODE" "$MAIN" ')
         .replaceAll('/tmp/order.sh', `${home}/order.sh`)
         .replaceAll('8530c11b', refusal)
       const ran = spawnSync('sh', ['-c', script], {
@@ -286,7 +286,7 @@ describe('the page Five minutes', () => {
       expect(ran.stderr).toBe('')
       return ran.stdout
     }
-    runShell('npx hookloom init', '')
+    runShell('hookloom init', '')
     const file = join(dir, 'hookloom.jsonc')
     writeFileSync(file, readFileSync(file, 'utf8').replace(/8790|8791/g, '0'))
     const gateway = await startGateway({ dir, command: 'dev' })
@@ -324,7 +324,7 @@ describe('the page Five minutes', () => {
         for (const line of block.split('\n').filter((each) => each !== '')) await waitForLine(gateway, heard, line)
       }
     }
-    const replayed = runShell('npx hookloom replay --last 2', '')
+    const replayed = runShell('hookloom replay --last 2', '')
     expect(replayed).toContain('+ Order 7 is paid.')
     expect(await gateway.stop()).toBe(0)
   })
@@ -337,7 +337,7 @@ function removeIds(text: string): string {
 /** The output as an installed command prints it in the home directory of Ada. */
 function normalizeOutput(stdout: string, home: string): string {
   const script = /^( +)node \S+main\.js /gm
-  return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1npx hookloom ')
+  return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1hookloom ')
 }
 
 /** Waits for a line that the gateway prints after this position. Any number of milliseconds matches. */
