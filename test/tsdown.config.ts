@@ -2,6 +2,7 @@
 // does not show what is bundled, so LICENSES.txt has the licences, and parts.cdx.json is a CycloneDX list that scanners read.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { defineConfig, type UserConfig } from 'tsdown'
 
 type Manifest = { readonly name: string; readonly version: string; readonly license: string }
@@ -104,6 +105,21 @@ function breakHovers(): void {
   }
 }
 
+const pageDir = join(outDir, 'inspector')
+
+/** Writes each file of the page as Brotli and as gzip too: the gateway compresses nothing. */
+function compressPage(): void {
+  for (const name of readdirSync(pageDir).filter((file) => !/\.(?:br|gz)$/.test(file))) {
+    const file = join(pageDir, name)
+    const text = readFileSync(file)
+    writeFileSync(
+      `${file}.br`,
+      brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: text.length } }),
+    )
+    writeFileSync(`${file}.gz`, gzipSync(text, { level: 9 }))
+  }
+}
+
 const doors = {
   core: 'src/engine/engine.ts',
   define: 'src/define.ts',
@@ -153,7 +169,7 @@ export default defineConfig([
     platform: 'browser',
     target: 'es2023',
     entry: { page: 'src/inspector/main.tsx' },
-    outDir: `${outDir}/inspector`,
+    outDir: pageDir,
     tsconfig: 'src/inspector/tsconfig.json',
     minify: true,
     clean: false,
@@ -161,6 +177,11 @@ export default defineConfig([
     deps: { onlyBundle: ['eventsource-parser', 'marked', 'preact'] },
     copy: ['index.html', 'page.css', 'icon.svg', 'icon-alert.svg'].map((name) => `src/inspector/${name}`),
     plugins: recordParts,
-    hooks: { 'build:done': writeParts },
+    hooks: {
+      'build:done': () => {
+        writeParts()
+        compressPage()
+      },
+    },
   },
 ])

@@ -117,6 +117,24 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
+    test('a reload of the page transfers neither its script nor its style sheet again', async () => {
+      const other = await stage.open()
+      const session = await other.context().newCDPSession(other)
+      const files = new Map<string, string>()
+      const answers: string[] = []
+      session.on('Network.requestWillBeSent', ({ requestId, request }) => files.set(requestId, request.url))
+      session.on('Network.responseReceivedExtraInfo', ({ requestId, statusCode }) => {
+        const { pathname } = new URL(files.get(requestId) ?? 'http://unknown/')
+        if (pathname.startsWith('/inspector/page')) answers.push(`${statusCode} ${pathname}`)
+      })
+      await session.send('Network.enable')
+      await other.reload()
+      await other.getByRole('navigation', { name: 'Views' }).waitFor(wait)
+      const expected = ['304 /inspector/page.css', '304 /inspector/page.js']
+      await expect.poll(() => answers.toSorted(), wait).toEqual(expected)
+      await other.close()
+    })
+
     describe('the list of deliveries on the page', () => {
       test('a row shows what a delivery is about, and new deliveries appear without a reload', async () => {
         await row(ids.parked).getByText('parked').waitFor(wait)

@@ -1,7 +1,9 @@
 // Attacks on the page and its keys: another site, another user of the machine, a leaked link, an expired key.
 import { createHmac } from 'node:crypto'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createPageKeys } from '../../src/gateway/http/api/page-keys.ts'
 import { runCommand } from './command.ts'
@@ -208,9 +210,68 @@ describe('files of the page', () => {
     expect(post.status).toBe(403)
   })
 
-  test('the script of the page is at most 150 kB, compressed', async () => {
-    const { gzipSync } = await import('node:zlib')
-    expect(gzipSync((await get('/inspector/page.js')).body).length).toBeLessThan(150_000)
+  /** Every file of the page, as a client of this `Accept-Encoding` gets it. */
+  const pageFiles = [
+    '/',
+    '/inspector/page.js',
+    '/inspector/page.css',
+    '/inspector/icon.svg',
+    '/inspector/icon-alert.svg',
+  ]
+  const load = async (target: string, headers: Record<string, string> = {}, method = 'GET') => {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) =>
+      request({ port, path: target, method, headers }, resolve).once('error', reject).end(),
+    )
+    const parts: Buffer[] = []
+    for await (const part of answer) parts.push(part as Buffer)
+    return { status: answer.statusCode, headers: answer.headers, bytes: Buffer.concat(parts) }
+  }
+
+  test('the page is at most 150 kB, as a browser gets it', async () => {
+    const sizes = await Promise.all(
+      pageFiles.map(async (file) => (await load(file, { 'accept-encoding': 'gzip, deflate, br, zstd' })).bytes.length),
+    )
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(150_000)
+  })
+
+  test('the files of the page come in the best coding that a client accepts, and are the same text in each', async () => {
+    for (const file of pageFiles) {
+      const plain = await load(file)
+      const brotli = await load(file, { 'accept-encoding': 'gzip, deflate, br, zstd' })
+      const gzip = await load(file, { 'accept-encoding': 'gzip, br;q=0' })
+      const refusing = await load(file, { 'accept-encoding': 'zstd, identity;q=0' })
+      const codings = [plain, brotli, gzip, refusing].map(({ headers }) => headers['content-encoding'])
+      expect(codings).toEqual([undefined, 'br', 'gzip', undefined])
+      expect(brotliDecompressSync(brotli.bytes).equals(plain.bytes)).toBe(true)
+      expect(gunzipSync(gzip.bytes).equals(plain.bytes)).toBe(true)
+      for (const { headers, bytes } of [plain, brotli, gzip]) {
+        expect(headers).toMatchObject({ 'content-length': `${bytes.length}`, vary: 'accept-encoding' })
+      }
+      // one tag for two codings would let a cache combine them
+      expect(new Set([plain, brotli, gzip].map(({ headers }) => headers.etag)).size).toBe(3)
+    }
+  })
+
+  test('a file of the page that a browser has already gets 304 without a body, with the policy of the page', async () => {
+    for (const file of pageFiles) {
+      const accepts = { 'accept-encoding': 'br' }
+      const { etag = '' } = (await load(file, accepts)).headers
+      const again = await load(file, { ...accepts, 'if-none-match': `W/"other", ${etag}` })
+      expect([again.status, again.bytes.length]).toEqual([304, 0])
+      expect(again.headers).toMatchObject({
+        etag,
+        vary: 'accept-encoding',
+        'cache-control': 'no-cache',
+        'content-security-policy': expect.stringContaining("default-src 'none'"),
+        'x-content-type-options': 'nosniff',
+      })
+      expect(again.headers).not.toHaveProperty('content-encoding')
+      // the tag of another coding, and that of an older build
+      expect((await load(file, { 'if-none-match': etag })).status).toBe(200)
+      expect((await load(file, { ...accepts, 'if-none-match': '"older"' })).status).toBe(200)
+      const head = await load(file, accepts, 'HEAD')
+      expect([head.status, head.headers.etag, head.bytes.length]).toEqual([200, etag, 0])
+    }
   })
 })
 
