@@ -55,6 +55,8 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   let fullSince: number | undefined
   /** Whether a task may wait while all slots are full. */
   let mayHaveTask = true
+  /** Whether a job that runs here may have been ended since the last look. A new job of the intake ends another one only in a claim. */
+  let mayHaveEnding = true
 
   function track(work: Promise<void>): void {
     const tracked = work.finally(() => works.delete(tracked))
@@ -115,10 +117,14 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     // a claim also assigns new jobs to their keys, so it runs even without a free slot: a new job may end a running turn of its key, and
     // `flow.onFull` counts the jobs of a key
     const limit = Math.max(0, free)
-    const claimed = limit > 0 || leases.hasFlows || isCounted ? await claimJobs({ limit, leaseMs, limits }) : 0
+    const claims = limit > 0 || leases.hasFlows || isCounted
+    const claimed = claims ? await claimJobs({ limit, leaseMs, limits }) : 0
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0
-    await leases.stopEnding()
+    if (claims || mayHaveEnding) {
+      mayHaveEnding = false
+      await leases.stopEnding()
+    }
     // a slot that is free only for a moment, until the claim above fills it, does not count as free
     fullSince = leases.size < maxConcurrent ? undefined : (fullSince ?? clock())
     if (leases.size >= maxConcurrent) return maxSleepMs
@@ -149,6 +155,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
 
   function lookForTasks(): void {
     mayHaveTask = true
+    mayHaveEnding = true
     lookForJobs()
   }
 

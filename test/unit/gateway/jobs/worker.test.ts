@@ -192,6 +192,28 @@ describe('the order of runs', () => {
     expect(turns).toHaveLength(3)
   })
 
+  test('while all slots are full, a new run costs no call of the store; what may have ended a run does', async () => {
+    const calls: string[] = []
+    const watched = new Proxy(stage.store, {
+      get: (store, name: keyof typeof stage.store) => {
+        calls.push(name)
+        return store[name]
+      },
+    })
+    const { runner } = scriptRunner()
+    const worker = stage.openWorker({ runner, store: watched, settings: { maxConcurrent: 1 } })
+    await stage.accept(planAgent())
+    calls.length = 0
+    for (let looks = 0; looks < 5; looks += 1) {
+      worker.lookForJobs()
+      await pass(0)
+    }
+    expect(calls).toEqual([])
+    worker.lookForTasks()
+    await pass(0)
+    expect(calls).toContain('jobsToEnd')
+  })
+
   test('fullSince is the time since which no slot has been free, even if runs have ended since, and each turn has its time limit', async () => {
     const { runner, turns } = scriptRunner()
     const worker = stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
