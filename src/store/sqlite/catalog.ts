@@ -82,6 +82,11 @@ export const selectTouchedSessions = `SELECT agent_id, session_key, max(at) AS u
     SELECT agent_id, session_key, at FROM events WHERE ${whereBehind('events')}
     UNION ALL SELECT agent_id, session_key, at FROM messages WHERE ${whereBehind('messages')}) GROUP BY agent_id, session_key`
 
+/** When the rows behind the catalog last updated one session; null if none of them belongs to it. Each run reads it, so it groups no rows. */
+export const selectTouched = `SELECT max(at) AS updated_at FROM (
+    SELECT at FROM events WHERE ${whereBehind('events')} AND agent_id = ?1 AND session_key = ?2
+    UNION ALL SELECT at FROM messages WHERE ${whereBehind('messages')} AND agent_id = ?1 AND session_key = ?2)`
+
 const additions = [
   `INSERT INTO listed SELECT state, seq, hook, source, event, mapping_id, id FROM deliveries WHERE ${whereBehind('deliveries')}`,
   `INSERT INTO wake_ids SELECT wake_id, seq FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id IS NOT NULL`,

@@ -1,6 +1,6 @@
 // The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. The time of the last update of a
 // session follows from the rows of its events and messages: see catalog.ts.
-import { selectTouchedSessions } from './catalog.ts'
+import { selectTouched, selectTouchedSessions } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { EventValues, OperationOf, WakeValues } from './operations.ts'
 import { deleteMessages } from '../trim.ts'
@@ -80,10 +80,8 @@ const selectSessions = `SELECT * FROM sessions
 /** A session, with the rows behind the catalog. */
 export function findSession(db: Database, agentId: string, sessionKey: string): Row | undefined {
   const row = db.get(selectSession, agentId, sessionKey)
-  const touched = db
-    .all(selectTouchedSessions)
-    .find((session) => session['agent_id'] === agentId && session['session_key'] === sessionKey)
-  return touched === undefined ? row : touch(row, touched)
+  const updatedAt = db.get(selectTouched, agentId, sessionKey)?.['updated_at'] ?? null
+  return updatedAt === null ? row : touch(row, { agent_id: agentId, session_key: sessionKey, updated_at: updatedAt })
 }
 
 /** A page of sessions, with the rows behind the catalog. */

@@ -117,6 +117,14 @@ test('unconsumed events are counted from an index, without reading their rows', 
   expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
 })
 
+test('a session is read without grouping the new rows of other sessions', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.session(main)
+  expect(plan.filter((line) => /^SEARCH (events|messages) USING INTEGER PRIMARY KEY/.test(line))).toHaveLength(2)
+  expect(plan.filter((line) => line.includes('TEMP B-TREE'))).toEqual([])
+})
+
 test('a filtered list of deliveries and the list of lanes scan no table', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
