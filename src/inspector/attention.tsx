@@ -9,7 +9,7 @@ import { go, type PagePlace } from './place.ts'
 import { useThrottled } from './polled.ts'
 import { glyphs } from './rows.ts'
 import { captureDelivery, describeException } from './said.ts'
-import { Ago, Line, useNow } from './text.tsx'
+import { Ago, Line, Sentence, useNow } from './text.tsx'
 
 const everyMs = 15_000
 /** All changes within this time cause one request. */
@@ -99,7 +99,7 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
         <span class={`state ${kind}`}>
           <span aria-hidden="true">{glyphs[kind]}</span> {formatCount(count)} {kind}
         </span>{' '}
-        <Line text={title} max={240} />
+        <Sentence text={title} max={240} />
       </h3>
       <p class="dim">
         {place !== null && !title.includes(place) && (

@@ -17,7 +17,11 @@ export function isCopyable({ body, encoding }: RequestFields): boolean {
 }
 
 /** Renders the command. It reads the token from a variable. */
-export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: string, hook: string): string {
+export function toCurl(
+  { method, url, headers, body }: Pick<RequestFields, 'method' | 'url' | 'headers' | 'body'>,
+  hooksUrl: string,
+  hook: string,
+): string {
   const search = url.includes('?') ? url.slice(url.indexOf('?')) : ''
   const sent = Object.entries(headers).filter(
     ([name, value]) =>
@@ -44,7 +48,7 @@ const hidden = /[\p{Cc}\p{Cf}\u2028\u2029]/u
 const nonAscii = /[^\x20-\x7e]/
 
 /** Quotes a word for a shell. The characters that `odd` matches become octal escapes of their bytes. */
-function quoteForShell(text: string, odd: RegExp = nonAscii): string {
+export function quoteForShell(text: string, odd: RegExp = nonAscii): string {
   if (!odd.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`
   // a single quote would end the word, and an interactive shell would replace `!` by a command of its history, so both are escaped too
   return `$'${text.replace(new RegExp(`[\\\\'!]|${odd.source}`, 'gu'), odd === nonAscii ? fromLatin1 : fromUtf8)}'`

@@ -9,9 +9,9 @@ import { Headers, Part, Payload, Replies, Texts } from './parts.tsx'
 import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
 import { type OpenedRefusal, RefusalView } from './refusal.tsx'
-import { countJobs, findState, glyphs } from './rows.ts'
+import { countJobs, findState, glyphs, hasFailed } from './rows.ts'
 import { copyText, describeException, useSaid } from './said.ts'
-import { Ago, CodeFrame, Line, LongText, useNow } from './text.tsx'
+import { Ago, CodeFrame, Line, LongText, Sentence, useNow } from './text.tsx'
 
 type Opened =
   | {
@@ -201,27 +201,32 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
 /** Why the delivery is parked, or why a run ended without a result or will be tried again. */
 function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDelivery }): JSX.Element | null {
   const failed = jobs.find((job) => job.lastError !== null && job.state !== 'done' && job.state !== 'dropped')
-  const isOver = failed !== undefined && failed.state !== 'queued' && failed.state !== 'running'
   if (problem !== null && state !== 'accepted') {
     return (
       <section class="problem" aria-label="Problem">
         <p>
-          <b>{problem.code}</b> <Line text={problem.detail} max={2_000} />
+          <b>{problem.code}</b> <Sentence text={problem.detail} />
         </p>
         {problem.frame !== undefined && <CodeFrame text={problem.frame} />}
       </section>
     )
   }
   if (failed === undefined) return null
-  const tries = failed.attempts === 0 ? '' : failed.attempts === 1 ? ' after 1 try' : ` after ${failed.attempts} tries`
   return (
     <section class={`problem${failed.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
       <p>
-        <b>{isOver ? `${failed.state}${tries}` : `will be tried again${tries}`}</b>{' '}
-        <Line text={failed.lastError ?? ''} max={2_000} />
+        <b>{describeEnd(failed)}</b> <Sentence text={failed.lastError?.replace(/^It waits /, '') ?? ''} />
       </p>
     </section>
   )
+}
+
+/** What becomes of a run that has an error. A run that was never tried only waits: the sentence is its reason. */
+function describeEnd(job: JobFields): string {
+  const tries = job.attempts === 0 ? '' : job.attempts === 1 ? ' after 1 try' : ` after ${job.attempts} tries`
+  if (job.state !== 'queued' && job.state !== 'running') return `${job.state}${tries}`
+  if (!hasFailed(job)) return job.state === 'queued' ? 'waits' : 'has waited'
+  return job.state === 'queued' ? `will be tried again${tries}` : `is tried again${tries}`
 }
 
 /** The maximum number of runs whose prompts and replies are read: a delivery with `forEach` can have thousands of runs. */

@@ -49,9 +49,15 @@ export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }
 
-/** Converts UTC times in a sentence, such as `14:03:10Z`, to the time zone of the browser. A time without a date is a time of the present UTC day. */
+/** A UTC time in a sentence: `14:03:10Z`, `2026-11-23 14:03Z`, or ISO 8601. */
+const utcTime = /(?:\b(\d{4}-\d\d-\d\d)[ T]|\b)(\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)Z\b/g
+
+/**
+ * Converts the UTC times in a sentence of the gateway to the time zone of the browser, in the form of all other times of the page. A time without a
+ * date is a time of the present UTC day.
+ */
 export function toLocalTimes(sentence: string, now = Date.now()): string {
-  return sentence.replace(/(?:\b(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d:\d\d)Z/g, (written, day, time) => {
+  return sentence.replace(utcTime, (written, day, time) => {
     const at = Date.parse(`${day ?? new Date(now).toISOString().slice(0, 10)}T${time}Z`)
     return Number.isNaN(at) ? written : formatClock(at, now)
   })

@@ -13,7 +13,7 @@ import { Plot } from './plot.tsx'
 import { usePolled } from './polled.ts'
 import { describeSince, formatCount } from './format.ts'
 import { Table } from './table.tsx'
-import { Age, CodeFrame, Line, Time, useNow } from './text.tsx'
+import { Age, CodeFrame, Line, Sentence, Time, useNow } from './text.tsx'
 
 const everyMs = 5_000
 
@@ -66,7 +66,7 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
                   {problem.module}:{problem.line}
                 </a>
               )}{' '}
-              <Line text={problem.detail} max={2_000} />
+              <Sentence text={problem.detail} />
             </p>
             {problem.frame !== undefined && <CodeFrame text={problem.frame} />}
           </div>
@@ -75,7 +75,7 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
           (text) =>
             text !== null && (
               <p class="problem" key={text}>
-                {text}
+                <Sentence text={text} />
               </p>
             ),
         )}
@@ -155,7 +155,7 @@ function AttentionSummary({ attention }: { attention: AttentionFields | undefine
   const rest = groups.length > maxCauses ? `; and ${groups.length - maxCauses} more causes` : ''
   return (
     <p class="verdict bad">
-      <Line text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} max={800} />{' '}
+      <Sentence text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} max={800} />{' '}
       <button type="button" class="link" onClick={() => go({ view: 'list', state: 'attention', id: '' })}>
         show them
       </button>
@@ -208,7 +208,7 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
               <td>
                 {lastFailure !== null && (
                   <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
-                    <Age at={Date.parse(lastFailure.at)} now={now} /> <Line text={lastFailure.title} max={100} />
+                    <Age at={Date.parse(lastFailure.at)} now={now} /> <Sentence text={lastFailure.title} max={100} />
                   </button>
                 )}
               </td>

@@ -8,7 +8,7 @@ import { go } from './place.ts'
 import { usePolled } from './polled.ts'
 import { describeException } from './said.ts'
 import { Table } from './table.tsx'
-import { Age, Line, useNow } from './text.tsx'
+import { Age, Line, Sentence, useNow } from './text.tsx'
 
 const everyMs = 10_000
 
@@ -79,7 +79,7 @@ export function Pauses({
             {reason !== null && (
               <>
                 {': '}
-                <Line text={reason} max={300} />
+                <Sentence text={reason} max={300} />
               </>
             )}{' '}
             {kind !== 'budget' && (
@@ -183,7 +183,7 @@ export function Senders({ senders }: Pick<Operations, 'senders'>): JSX.Element |
                   onClick={() => go({ view: 'list', state: 'refused', id: requestId })}
                 >
                   {status}, {formatTimes(count)}, last {formatClock(Date.parse(refusedAt))}:{' '}
-                  <Line text={why} max={160} />
+                  <Sentence text={why} max={160} />
                 </button>
               ))}
               {silentSince === null && refused.length === 0 && <span class="dim">as usual</span>}

@@ -9,7 +9,7 @@ import { toEditorUrl } from './pipe.tsx'
 import { go, type PagePlace } from './place.ts'
 import { glyphs } from './rows.ts'
 import { copyText, describeException, useSaid } from './said.ts'
-import { Age, Line, useNow } from './text.tsx'
+import { Age, Line, Sentence, useNow } from './text.tsx'
 
 /** Reads the hooks when `version` changes. */
 export function useHooks(version: string): { readonly hooks: HooksFields | undefined; readonly problem: string } {
@@ -135,7 +135,7 @@ function HookCard({ hook, all }: { hook: HookFields; all: HooksFields }): JSX.El
             <Age at={Date.parse(lastFailure.at)} now={now} />
           </span>{' '}
           <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
-            <Line text={lastFailure.title} max={200} />
+            <Sentence text={lastFailure.title} max={200} />
           </button>
         </p>
       )}

@@ -8,7 +8,7 @@ import { go } from './place.ts'
 import { usePolled } from './polled.ts'
 import { describeException } from './said.ts'
 import { Table } from './table.tsx'
-import { Age, Line, useNow } from './text.tsx'
+import { Age, Line, Sentence, useNow } from './text.tsx'
 
 const everyMs = 15_000
 
@@ -41,7 +41,7 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
             <td>
               {failedId !== null && (
                 <button type="button" class="link" onClick={() => go({ view: 'list', id: failedId })}>
-                  <Line text={error ?? ''} max={160} />
+                  <Sentence text={error ?? ''} max={160} />
                 </button>
               )}
             </td>

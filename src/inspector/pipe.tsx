@@ -2,9 +2,10 @@
 import type { ComponentChildren, JSX } from 'preact'
 import type { JobFields, ShownDelivery } from '../model/api/answers.ts'
 import { go } from './place.ts'
-import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
-import { Line, Time, useNow } from './text.tsx'
+import { formatDuration, formatTimes } from './format.ts'
+import { Line, Sentence, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
+import { hasFailed } from './rows.ts'
 import { findSpan, listTimes, type Span, type StepTime } from './waterfall.ts'
 
 /** The maximum number of actions that are shown unfolded: `forEach` can make thousands. */
@@ -147,7 +148,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
       </p>
       {job.waits !== undefined && (
         <p class="warn">
-          <Line text={toLocalTimes(job.waits)} max={400} />
+          <Sentence text={job.waits} max={400} />
         </p>
       )}
       {job.endedBy !== null && (
@@ -159,8 +160,8 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
         </p>
       )}
       {showsError && job.lastError !== null && job.state !== 'done' && (
-        <p class="warn">
-          <Line text={job.lastError} max={1_000} />
+        <p class={hasFailed(job) ? 'warn' : 'dim'}>
+          <Sentence text={job.lastError} max={1_000} />
         </p>
       )}
       <ul class="steps">
@@ -204,7 +205,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
             {post.failed !== null && (
               <span class="warn">
                 {' '}
-                <Line text={post.failed} max={300} />
+                <Sentence text={post.failed} max={300} />
               </span>
             )}
           </li>
@@ -217,7 +218,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
             {job.failures.map(({ at, error }, place) => (
               <li key={place}>
                 <span class="dim">at +{formatDuration(Date.parse(at) - span.from)}</span>{' '}
-                <Line text={error} max={200} />
+                <Sentence text={error} max={200} />
               </li>
             ))}
           </ol>

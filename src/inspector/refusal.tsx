@@ -7,7 +7,7 @@ import { call } from './api.ts'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { copyText, useSaid } from './said.ts'
-import { Line } from './text.tsx'
+import { Line, Sentence } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 import { emptyBenchInput, keepBenchInput } from './typed.ts'
 
@@ -36,7 +36,7 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           <b>
             {status} {code}
           </b>{' '}
-          <Line text={error} max={2_000} />
+          <Sentence text={error} />
         </p>
       </section>
       <dl class="fields">

@@ -92,6 +92,10 @@ export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>):
   return endsWithoutEffect.find((end) => jobs[end] > 0) ?? 'done'
 }
 
+/** Whether an attempt of a run failed. What only waits, such as for a budget, may have a sentence in `lastError` too. */
+export const hasFailed = ({ attempts, failures }: Pick<JobFields, 'attempts' | 'failures'>) =>
+  attempts > 0 || failures.length > 0
+
 /** Counts the jobs of one delivery for `findState`. `failing` has the rule of the gateway: the error of an older attempt does not count. */
 export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   const count = (isCounted: (job: JobFields) => boolean) => jobs.filter(isCounted).length
@@ -162,10 +166,12 @@ export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): L
 
 export function describeRow(row: ListRow): string {
   if (row.kind === 'refusal') {
-    return `${row.times > 1 ? `× ${row.times}  ` : ''}${row.refusal.reason}`
+    return `${row.times > 1 ? `× ${row.times}  ` : ''}${toLocalTimes(row.refusal.reason)}`
   }
   const { repeats, recovered, edited, summary, waits } = row.delivery
-  return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${edited ? ' · edited' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
+  // the summary of a row that needs a person is a sentence of the gateway, and no text of the sender
+  const content = failures.includes(findRowState(row)) ? toLocalTimes(summary) : summary
+  return `${content}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${edited ? ' · edited' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
 /** The time from the arrival to the last step of the last action. Blank until then, and for a refusal. */

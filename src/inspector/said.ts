@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { CapturedFields } from '../model/api/replay.ts'
 import { call } from './api.ts'
+import { toLocalTimes } from './format.ts'
 
 export type Said = { readonly text: string; readonly isBad: boolean }
 
@@ -9,7 +10,7 @@ export const nothingSaid: Said = { text: '', isBad: false }
 
 /** `otherwise`: the sentence for an exception without a message. */
 export function describeException(error: unknown, otherwise = 'It failed.'): string {
-  return error instanceof Error ? error.message : otherwise
+  return error instanceof Error ? toLocalTimes(error.message) : otherwise
 }
 
 /** The last sentence, and a function that shows the result or the error of some work when it has ended. */

@@ -1,8 +1,9 @@
 // The view of a gateway that has received no request yet: where to send a request, and a button that sends one.
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
-import type { HooksFields } from '../model/api/bench.ts'
+import { useEffect, useState } from 'preact/hooks'
+import type { HookFields, HooksFields, TypedRequest } from '../model/api/bench.ts'
 import { call } from './api.ts'
+import { quoteForShell, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { useHooks } from './hooks.tsx'
 import { go } from './place.ts'
@@ -17,24 +18,23 @@ export function Start(): JSX.Element {
   return <FirstSteps all={hooks} />
 }
 
-function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Element {
+function FirstSteps({ all }: { all: HooksFields }): JSX.Element {
+  const { hooks, hooksUrl, dir } = all
   const names = hooks.flatMap(({ name }) => name ?? [])
   const [hook, setHook] = useState(names[0] ?? 'agent')
+  const [request, setRequest] = useState<TypedRequest>()
   const { said, report } = useSaid()
+  const found = hooks.find(({ name }) => name === hook)
+  useEffect(() => {
+    const ended = new AbortController()
+    void readFirstRequest(hook, found, ended.signal).then(setRequest, () => undefined)
+    return () => ended.abort()
+  }, [hook])
   const url = `${hooksUrl ?? ''}/${hook}`
-  const curl = [
-    `curl -sS --globoff '${url.replaceAll("'", '%27')}' \\`,
-    `  -H "Authorization: Bearer $HOOKLOOM_TOKEN" -H 'Content-Type: application/json' \\`,
-    `  -d '{"message":"Say hello"}'`,
-  ].join('\n')
+  const command = request?.hook === hook ? buildCommand(request, { found, hooksUrl, dir }) : '…'
 
   async function send(): Promise<string> {
-    const { samples } = await call('GET /api/samples', { query: { hook } })
-    const sample = samples.find(({ kind }) => kind !== 'kept')
-    const mappings = hooks.find(({ name }) => name === hook)?.mappings ?? []
-    const typed = { hook, headers: {}, query: {}, body: buildPayload(mappings) }
-    const request = sample === undefined || sample.kind === 'kept' ? typed : sample.request
-    const { status, body } = await call('POST /api/send', { body: request })
+    const { status, body } = await call('POST /api/send', { body: await readFirstRequest(hook, found) })
     if (status >= 400) throw new Error(`The hook answered ${status}: ${body.slice(0, 300)}`)
     return 'It is sent.'
   }
@@ -67,10 +67,10 @@ function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Ele
         </code>
       </p>
       <pre tabIndex={0} aria-label="A command that sends a request">
-        {markUnseen(curl)}
+        {markUnseen(command)}
       </pre>
       <div class="tools">
-        <button type="button" onClick={() => report(copyText('The command', curl))}>
+        <button type="button" onClick={() => report(copyText('The command', command))}>
           copy the command
         </button>
         <span class={said.isBad ? 'bad' : 'dim'} role="status">
@@ -78,9 +78,51 @@ function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Ele
         </span>
       </div>
       <p class="note">
-        <code>. ~/.hookloom/.env</code> sets <code>HOOKLOOM_TOKEN</code> in a shell.{' '}
-        <code>hookloom add preset github</code> adds a sender that signs its requests.
+        <code>
+          <Line text={`. ${quoteForShell(`${dir}/.env`)}`} max={400} />
+        </code>{' '}
+        sets <code>HOOKLOOM_TOKEN</code> in a shell. <code>hookloom add preset github</code> adds a sender that signs
+        its requests.
       </p>
     </section>
+  )
+}
+
+/** A request that the hook accepts: a sample of it, or one with the fields that its templates read. */
+async function readFirstRequest(
+  hook: string,
+  found: HookFields | undefined,
+  signal?: AbortSignal,
+): Promise<TypedRequest> {
+  const { samples } = await call('GET /api/samples', { query: { hook }, ...(signal !== undefined && { signal }) })
+  const sample = samples.find(({ kind }) => kind !== 'kept')
+  if (sample !== undefined && sample.kind !== 'kept') return { ...sample.request, hook }
+  const headers = { 'content-type': 'application/json' }
+  return { hook, headers, query: {}, body: buildPayload(found?.mappings ?? []) }
+}
+
+type CommandParts = Pick<HooksFields, 'hooksUrl' | 'dir'> & { readonly found: HookFields | undefined }
+
+/** JSON on one line: a line break would be escaped in the command. */
+function toOneLine(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body))
+  } catch {
+    return body
+  }
+}
+
+/** A command for a shell. A request that only its sender can prove is signed by `hookloom send`. */
+function buildCommand({ hook, headers, query, body }: TypedRequest, { found, hooksUrl, dir }: CommandParts): string {
+  if (found?.proof.token === false) {
+    const options = Object.entries(headers).map(([name, value]) => ` --header ${quoteForShell(`${name}: ${value}`)}`)
+    return `printf %s ${quoteForShell(toOneLine(body))} |\n  hookloom --config-dir ${quoteForShell(dir)} send ${quoteForShell(hook)} --file -${options.join('')}`
+  }
+  const search = new URLSearchParams(query).toString()
+  const url = search === '' ? '' : `?${search}`
+  return toCurl(
+    { method: 'POST', url, headers: { 'content-type': 'application/json', ...headers }, body: toOneLine(body) },
+    hooksUrl ?? '',
+    hook,
   )
 }

@@ -1,7 +1,7 @@
 // Renders text from outside: always as text nodes, with marks in place of characters that could change how a line reads.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { formatAge, formatClock, formatCount, formatFullTime, isRecent, markUnseen } from './format.ts'
+import { formatAge, formatClock, formatCount, formatFullTime, isRecent, markUnseen, toLocalTimes } from './format.ts'
 
 /** The maximum number of characters that are rendered at once: a browser lays out some hundred kilobytes quickly, but not five megabytes. */
 const maxShownChars = 20_000
@@ -32,6 +32,11 @@ export function LongText({ text, label, className = '' }: LongTextProps): JSX.El
 /** A text on one line, cut after `max` characters. */
 export function Line({ text, max = 300 }: { text: string; max?: number }): JSX.Element {
   return <bdi>{markUnseen(text.length > max ? `${text.slice(0, max)}…` : text).replaceAll(/\s+/g, ' ')}</bdi>
+}
+
+/** A sentence of the gateway on one line, with its times in the time zone of the browser. */
+export function Sentence({ text, max = 2_000 }: { text: string; max?: number }): JSX.Element {
+  return <Line text={toLocalTimes(text)} max={max} />
 }
 
 export function Time({ at }: { at: string }): JSX.Element {

@@ -57,17 +57,19 @@ export function toTypedRequest(hook: string, { body, headers, query }: BenchInpu
   return { hook, body, headers: readHeaders(headers), query }
 }
 
-/** A payload with the fields that the templates of a hook read. The value of each field is its name. */
+/**
+ * A payload that a hook accepts. It has the fields that its templates read, and the value of each field is its name. If all mappings have conditions,
+ * it has the values that the first of them asks for.
+ */
 export function buildPayload(mappings: HookFields['mappings']): string {
   const payload: Record<string, unknown> = {}
+  for (const [path, value] of mappings.every(({ conditions }) => conditions !== null) ? listAsked(mappings[0]) : []) {
+    addField(payload, path, value)
+  }
   for (const { template } of mappings) {
     for (const [, path = ''] of template?.matchAll(/\{\{\s*((?:[\w.-]|\[(["']).*?\2\])+)/g) ?? []) {
-      const steps = [...path.replace(/^payload(?=[.[])/, '').matchAll(/([\w-]+)|\[(["'])(.*?)\2\]/g)]
-      if (!notField.test(path))
-        addField(
-          payload,
-          steps.map(([, name, , key]) => name ?? key ?? ''),
-        )
+      const steps = toSteps(path)
+      if (!notField.test(path)) addField(payload, steps, steps.at(-1))
     }
   }
   return JSON.stringify(payload, undefined, 2)
@@ -76,15 +78,30 @@ export function buildPayload(mappings: HookFields['mappings']): string {
 /** The placeholders of the request itself. */
 const notField = /^(payload|path|source|event|now|(headers|query)[.[].*)$/
 
-function addField(payload: Record<string, unknown>, steps: readonly string[]): void {
+function toSteps(path: string): string[] {
+  const steps = path.replace(/^payload(?=[.[])/, '').matchAll(/([\w-]+)|\[(["'])(.*?)\2\]/g)
+  return [...steps].map(([, name, , key]) => name ?? key ?? '')
+}
+
+/** The fields of a payload for which the conditions of a mapping ask, with a value that they allow. A test, such as `gt`, allows too many. */
+function listAsked(mapping: HookFields['mappings'][number] | undefined): (readonly [string[], unknown])[] {
+  // as: `conditions` is the JSON of the conditions of a mapping
+  const { payload = {} } = JSON.parse(mapping?.conditions ?? '{}') as { payload?: Readonly<Record<string, unknown>> }
+  return Object.entries(payload).flatMap(([path, allowed]) => {
+    const value: unknown = Array.isArray(allowed) ? allowed[0] : allowed
+    return typeof value === 'object' ? [] : [[toSteps(path), value] as const]
+  })
+}
+
+function addField(payload: Record<string, unknown>, steps: readonly string[], value: unknown): void {
   const [step = '', ...rest] = steps
   if (step === '') return
   const known = Object.hasOwn(payload, step) ? payload[step] : undefined
   if (rest.length === 0) {
-    payload[step] ??= step
+    payload[step] ??= value
     return
   }
   const inner: Record<string, unknown> = typeof known === 'object' && known !== null ? { ...known } : {}
-  addField(inner, rest)
+  addField(inner, rest, value)
   payload[step] = inner
 }

@@ -34,7 +34,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await start.getByLabel('hook').selectOption('agent')
     await start.getByRole('button', { name: 'copy the command' }).click()
     await start.getByText('in the clipboard').waitFor(wait)
-    expect(await readClipboard()).toContain(`curl -sS --globoff '${stage.gateway.url}/agent'`)
+    expect(await readClipboard()).toContain(`curl -sS --globoff --path-as-is -X 'POST' '${stage.gateway.url}/agent'`)
     expect(await findBarriers(page)).toEqual([])
     await shoot(page, 'start')
     await start.getByRole('button', { name: 'send a test event' }).click()

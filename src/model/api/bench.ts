@@ -63,6 +63,7 @@ export type HookFields = z.infer<typeof HookFields>
  */
 export const HooksFields = z.object({
   hooksUrl: z.string().nullable(),
+  dir: z.string().describe('The config directory.'),
   canEdit: z.boolean(),
   countedSince: z.object({ deliveries: z.string(), others: z.string() }),
   hooks: readonlyList(HookFields),

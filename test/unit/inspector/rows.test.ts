@@ -1,6 +1,6 @@
 // The rows of the list: their state, their age, which rows are folded, and the bins of the histogram.
 import { describe, expect, test } from 'vitest'
-import { formatAge, formatLongDay } from '../../../src/inspector/format.ts'
+import { formatAge, formatLongDay, toLocalTimes } from '../../../src/inspector/format.ts'
 import {
   buildBins,
   countJobs,
@@ -102,6 +102,18 @@ describe('the age of a row', () => {
       expect.stringMatching(/^Saturday,? 21 November 2026$/),
     ])
   })
+})
+
+test('each form of a UTC time in a sentence is shown as a time of the reader', () => {
+  const at = new Date(2026, 10, 23, 15, 30, 10)
+  const iso = at.toISOString()
+  const [day, time] = [iso.slice(0, 10), iso.slice(11, 19)]
+  const moments = [iso, `${day} ${time}Z`, `${time}Z`, `${day}T${time}Z`]
+  expect(moments.map((moment) => toLocalTimes(`until ${moment}.`, at.getTime()))).toEqual(
+    moments.map(() => 'until 15:30:10.'),
+  )
+  expect(toLocalTimes(`since ${day} ${time.slice(0, 5)}Z`, at.getTime())).toBe('since 15:30:00')
+  expect(toLocalTimes('99:99:99Z 12:00:00 v12:00Zeta', at.getTime())).toBe('99:99:99Z 12:00:00 v12:00Zeta')
 })
 
 describe('the state of a row', () => {

@@ -23,3 +23,14 @@ test('the first payload of the bench has each field that a template reads', () =
 test('the first payload of the bench has no field for a placeholder that reads the request itself', () => {
   expect(buildFor('{{source}} {{event}} {{path}} {{now}} {{payload}} {{headers.x-id}} {{query.page}}')).toEqual({})
 })
+
+test('the first payload has what the first mapping asks for, if no mapping takes every request', () => {
+  const facts = { id: 'a', action: 'agent', scheme: null, transform: null, isEditable: true, warnings: [] } as const
+  const picky = { ...facts, conditions: '{"payload":{"action":["opened","closed"],"n":{"gt":4},"pr.state":"open"}}' }
+  const asked = { ...picky, template: '{{pr.title}}' }
+  expect(JSON.parse(buildPayload([asked]))).toEqual({ action: 'opened', pr: { state: 'open', title: 'title' } })
+  expect(JSON.parse(buildPayload([asked, { ...facts, conditions: null, template: '{{text}}' }]))).toEqual({
+    pr: { title: 'title' },
+    text: 'text',
+  })
+})

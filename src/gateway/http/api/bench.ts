@@ -111,6 +111,7 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
   const hooks = [...names].map((path) => toHook(path, current.findHook(path)))
   return {
     hooksUrl: hooksUrl() ?? null,
+    dir: parts.dir,
     canEdit: bench.saveTemplate !== undefined,
     countedSince: { deliveries: toIsoTime(counted.since), others: toIsoTime(lastHour.since()) },
     hooks: nameless.length === 0 ? hooks : [...hooks, anywhere],
