@@ -3,6 +3,21 @@ import { defineSender } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
 
 export const agentsSenders = [
+  // Hermes: the headers repeat the event and the id of the body, and are not signed
+  defineSender({
+    name: 'hermes',
+    label: 'Hermes Agent',
+    docs: 'https://github.com/NousResearch/hermes-agent/blob/main/agent/outbound_webhooks.py',
+    marks: [sent('x-hermes-event'), sent('x-hermes-signature-256')],
+    event: [body('hook_event_name')],
+    deliveryId: [body('delivery_id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-hermes-signature-256',
+      syntax: { prefix: 'sha256=' },
+      confidence: 'verified',
+    },
+  }),
   defineSender({
     name: 'cursor',
     label: 'Cursor',

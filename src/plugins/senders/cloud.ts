@@ -2,7 +2,7 @@
 import { defineSender, type SchemeRow } from '../../define.ts'
 import { userAgent, all, body, header, sent } from './shared.ts'
 import { snsCertificate } from './certificates.ts'
-import { snsProof } from './proofs.ts'
+import { cloudinaryProof, snsProof } from './proofs.ts'
 import { snsSubscription, googleSync, graphToken } from './handshakes.ts'
 
 /** The token that Google adds to a push request. Its account and its audience are the operator's choice. */
@@ -205,5 +205,33 @@ export const cloudSenders = [
       header: undefined,
       confidence: 'verified',
     },
+  }),
+  defineSender({
+    name: 'cloudinary',
+    label: 'Cloudinary',
+    docs: 'https://cloudinary.com/documentation/notification_signatures',
+    marks: [sent('x-cld-signature')],
+    event: [body('notification_type')],
+    scheme: {
+      kind: 'code',
+      code: cloudinaryProof,
+      about: 'SHA-1 or SHA-256 of body, time and secret',
+      toleranceSeconds: 7_200,
+      // its libraries refuse older times
+      retries: {
+        time: 'limited',
+        seconds: 7_200,
+        docs: 'https://cloudinary.com/documentation/notification_signatures',
+      },
+      confidence: 'verified',
+    },
+  }),
+  // Event Grid signs nothing: token, basic or url-secret, which also answer its check of a URL. The CloudEvents that it sends are `cloudevents`.
+  defineSender({
+    name: 'azure-event-grid',
+    label: 'Azure Event Grid',
+    // https://learn.microsoft.com/azure/event-grid/receive-events
+    marks: [sent('aeg-event-type', 'aeg-data-version')],
+    event: [body('0.eventType')],
   }),
 ]

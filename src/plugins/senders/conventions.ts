@@ -76,6 +76,14 @@ export const conventionsSenders = [
     scheme: standardHmac,
   }),
   defineSender({
+    name: 'gemini',
+    label: 'Google Gemini',
+    docs: 'https://ai.google.dev/gemini-api/docs/webhooks',
+    event: [body('type')],
+    deliveryId: [header('webhook-id')],
+    scheme: { ...standardHmac, confidence: 'medium' },
+  }),
+  defineSender({
     name: 'replicate',
     label: 'Replicate',
     docs: 'https://replicate.com/docs/topics/webhooks/verify-webhook',

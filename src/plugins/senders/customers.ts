@@ -218,4 +218,25 @@ export const customersSenders = [
       confidence: 'verified',
     },
   }),
+  defineSender({
+    name: 'klaviyo',
+    label: 'Klaviyo',
+    docs: 'https://developers.klaviyo.com/en/docs/working_with_system_webhooks',
+    marks: [sent('klaviyo-signature')],
+    event: [body('data.0.topic')],
+    scheme: {
+      kind: 'hmac',
+      header: 'klaviyo-signature',
+      // its page does not give the format of the time
+      template: '{body}{header:klaviyo-timestamp}',
+      confidence: 'medium',
+    },
+  }),
+  defineSender({
+    name: 'posthog',
+    label: 'PostHog',
+    docs: 'https://posthog.com/docs/cdp/destinations/webhook',
+    event: [body('event.event')],
+    scheme: { kind: 'token', header: undefined, confidence: 'medium' },
+  }),
 ]

@@ -2,7 +2,7 @@
 import { defineSender } from '../../define.ts'
 import { body, sent } from './shared.ts'
 import { mailgunProof } from './proofs.ts'
-import { getChallenge } from './handshakes.ts'
+import { anyHead, getChallenge } from './handshakes.ts'
 
 export const mailSenders = [
   defineSender({
@@ -36,9 +36,25 @@ export const mailSenders = [
   defineSender({
     name: 'mandrill',
     label: 'Mandrill',
-    // https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/
+    docs: 'https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/',
     marks: [sent('x-mandrill-signature')],
     jsonFields: ['mandrill_events'],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-mandrill-signature',
+      algorithm: 'sha1',
+      encoding: 'base64',
+      template: '{url}{form}',
+      handshakes: [anyHead],
+      confidence: 'medium',
+    },
+  }),
+  // Mailchimp signs nothing: url-secret
+  defineSender({
+    name: 'mailchimp',
+    label: 'Mailchimp',
+    // https://mailchimp.com/developer/marketing/guides/sync-audience-data-webhooks/
+    event: [body('type')],
   }),
   defineSender({
     name: 'mailgun',

@@ -79,4 +79,28 @@ export const operationsSenders = [
       confidence: 'verified',
     },
   }),
+  defineSender({
+    name: 'statsig',
+    label: 'Statsig',
+    docs: 'https://docs.statsig.com/integrations/event_webhook/',
+    marks: [sent('x-statsig-signature')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-statsig-signature',
+      syntax: { prefix: 'v0=' },
+      template: 'v0:{timestamp}:{body}',
+      timestamp: { in: 'header', name: 'x-statsig-request-timestamp', unit: 'ms' },
+      toleranceSeconds: 86_400,
+      retries: { time: 'unsaid', docs: 'https://docs.statsig.com/integrations/event_webhook/' },
+      textIsId: true,
+      confidence: 'medium',
+    },
+  }),
+  defineSender({
+    name: 'meraki',
+    label: 'Cisco Meraki',
+    docs: 'https://developer.cisco.com/meraki/webhooks/',
+    event: [body('alertType')],
+    scheme: { kind: 'client-state', list: undefined, field: 'sharedSecret', confidence: 'verified' },
+  }),
 ]

@@ -1,6 +1,6 @@
 // Forms, appointments, signatures, and what people do. Facts are from the senders' public documentation.
 import { defineSender } from '../../define.ts'
-import { all, body, sent } from './shared.ts'
+import { userAgent, all, body, sent } from './shared.ts'
 import { stravaHub } from './handshakes.ts'
 
 export const peopleSenders = [
@@ -158,5 +158,29 @@ export const peopleSenders = [
       textIsId: true,
       confidence: 'verified',
     },
+  }),
+  // Fireflies: without a signing secret, it sends no signature
+  defineSender({
+    name: 'fireflies',
+    label: 'Fireflies',
+    docs: 'https://docs.fireflies.ai/graphql-api/webhooks-v2',
+    marks: [userAgent(/^Fireflies-Webhook\b/)],
+    event: [body('event')],
+    // a meeting can be summarized again, at another time
+    deliveryId: [all(body('event'), body('meeting_id'), body('timestamp'))],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-hub-signature',
+      syntax: { prefix: 'sha256=' },
+      confidence: 'medium',
+    },
+  }),
+  // Plex signs nothing: url-secret. Its form has a file beside the field with the event.
+  defineSender({
+    name: 'plex',
+    label: 'Plex',
+    // https://support.plex.tv/articles/115002267687-webhooks/
+    event: [body('payload.event')],
+    jsonFields: ['payload'],
   }),
 ]

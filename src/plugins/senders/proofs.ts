@@ -1,11 +1,13 @@
 // Proofs that no kind of scheme describes: with a certificate that the sender publishes, or inside the body.
-import { createHmac, verify, X509Certificate } from 'node:crypto'
+import { createHash, createHmac, verify, X509Certificate } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { PinRule, SenderCode, SenderContext, Verified } from '../../define.ts'
 import { isSame } from './shared.ts'
 
-const refuse = (reason: string): Verified => ({ ok: false, fault: 'sender', reason })
-const mismatch = refuse('No signature matches: the sender uses another secret, or the body was changed on the way.')
+export const refuse = (reason: string): Verified => ({ ok: false, fault: 'sender', reason })
+export const unmatched = refuse(
+  'No signature matches: the sender uses another secret, or the body was changed on the way.',
+)
 
 /** The signed fields of each type of message. Subject is signed only if it is present. */
 const snsFields = new Map([
@@ -91,7 +93,7 @@ async function checkSignature({ fetch }: SenderContext, claim: Claim): Promise<V
   const key = readCertificateKey(fetched.body)
   if (key === undefined) return refuse('The certificate cannot be read.')
   const isValid = verify(claim.hash, Buffer.from(claim.signed), key, Buffer.from(claim.signature, 'base64'))
-  return isValid ? { ok: true, id: claim.id } : mismatch
+  return isValid ? { ok: true, id: claim.id } : unmatched
 }
 
 /** PayPal sends a chain, and signs with the first certificate. It is trusted because of the host that it came from. */
@@ -104,7 +106,7 @@ function readCertificateKey(pem: string) {
   }
 }
 
-const checkSecret: NonNullable<SenderCode['check']> = ({ secret, secrets }) =>
+export const checkSecret: NonNullable<SenderCode['check']> = ({ secret, secrets }) =>
   secret === undefined && secrets === undefined
     ? 'needs verify.secret: the secret that you share with the sender.'
     : undefined
@@ -132,7 +134,7 @@ export const mailgunProof: SenderCode = {
         .digest('hex')
       return isSame(signature.toLowerCase(), digest)
     })
-    return isValid ? { ok: true, id: token } : mismatch
+    return isValid ? { ok: true, id: token } : unmatched
   },
 }
 
@@ -166,8 +168,49 @@ export const adyenProof: SenderCode = {
         isSame(signature, createHmac('sha256', Buffer.from(secret, 'hex')).update(text).digest('base64')),
       )
     }
-    for (let index = 0; index < count; index += 1) if (!isSigned(index)) return mismatch
+    for (let index = 0; index < count; index += 1) if (!isSigned(index)) return unmatched
     return { ok: true }
+  },
+}
+
+/**
+ * The robot signs its time and not its message: a captured proof opens the path for an hour, for any message.
+ * https://open.dingtalk.com/document/orgapp/receive-message
+ */
+export const dingtalkProof: SenderCode = {
+  headers: ['sign'],
+  covers: { id: false, body: false },
+  check: checkSecret,
+  verify({ headers }, { secrets, findTimeFault }) {
+    const { timestamp: time = '', sign = '' } = headers
+    const timeFault = findTimeFault(time, 'ms')
+    if (timeFault !== undefined) return refuse(timeFault)
+    const isValid = secrets.some((secret) =>
+      isSame(sign, createHmac('sha256', secret).update(`${time}\n${secret}`).digest('base64')),
+    )
+    return isValid ? { ok: true } : unmatched
+  },
+}
+
+/** https://cloudinary.com/documentation/notification_signatures: the account decides about SHA-1 or SHA-256. */
+export const cloudinaryProof: SenderCode = {
+  headers: ['x-cld-signature'],
+  covers: { id: false, body: true },
+  check: checkSecret,
+  verify({ headers, rawBody }, { secrets, findTimeFault }) {
+    const { 'x-cld-timestamp': time = '', 'x-cld-signature': signature = '' } = headers
+    const timeFault = findTimeFault(time, 's')
+    if (timeFault !== undefined) return refuse(timeFault)
+    const isValid = ['sha1', 'sha256'].some((algorithm) =>
+      secrets.some((secret) => {
+        const digest = createHash(algorithm)
+          .update(rawBody)
+          .update(time + secret)
+          .digest('hex')
+        return isSame(signature.toLowerCase(), digest)
+      }),
+    )
+    return isValid ? { ok: true } : unmatched
   },
 }
 

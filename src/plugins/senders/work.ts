@@ -231,4 +231,25 @@ export const workSenders = [
       confidence: 'verified',
     },
   }),
+  defineSender({
+    name: 'todoist',
+    label: 'Todoist',
+    docs: 'https://doist.github.io/todoist-sdk-typescript/api/functions/verifyWebhookSignature',
+    marks: [sent('x-todoist-delivery-id'), sent('x-todoist-hmac-sha256')],
+    event: [body('event_name')],
+    deliveryId: [header('x-todoist-delivery-id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-todoist-hmac-sha256',
+      encoding: 'base64',
+      confidence: 'medium',
+    },
+  }),
+  defineSender({
+    name: 'figma',
+    label: 'Figma',
+    docs: 'https://developers.figma.com/docs/rest-api/webhooks-security',
+    event: [body('event_type')],
+    scheme: { kind: 'client-state', list: undefined, field: 'passcode', confidence: 'verified' },
+  }),
 ]
