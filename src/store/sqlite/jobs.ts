@@ -7,7 +7,7 @@ import type { Database, Row, SqlValue } from './driver.ts'
 import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
 import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob } from './flow.ts'
-import { findHeldLabels, holdBack, letTasksPass } from './holds.ts'
+import { findHeldLabels, holdBack, letTasksPass, precededTasks } from './holds.ts'
 import { openLane } from './lanes.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
 
@@ -55,11 +55,18 @@ const selectLeased = `SELECT j.seq, j.lane, d.id AS delivery_id,
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq LEFT JOIN endings e ON e.job_seq = j.seq
   WHERE j.id = ?1 AND j.fence = ?2 AND j.state = 'running'`
 
+const whereLater = `state = 'queued' AND gate = 2`
 /** INDEXED BY: with another index, SQLite would read every job that waits for a retry. */
-const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2`
+const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE ${whereLater}`
+const startPlain = `UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ? WHERE seq IN (SELECT value FROM json_each(?))`
 
-const flowHints = `SELECT ${hintColumns('?1')},
-  EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL) AS plain`
+/** `chores`: whether a claim has more to do than to start jobs, because a lease or a wait is over, or because of a hold or a task that waits in a lane. */
+const claimHints = `SELECT ${hintColumns('?1')},
+  EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL) AS plain,
+  EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND ended_at IS NULL AND locked_until <= ?1)
+    OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_later WHERE ${whereLater} AND run_at <= ?1)
+    OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_later WHERE ${whereLater} AND run_at > ?1 + ${clockSetBackMs})
+    OR EXISTS (SELECT 1 FROM holds) OR EXISTS (SELECT 1 FROM ${precededTasks}) AS chores`
 
 type Batch = { deliverySeq: number; deliveryId: string; at: number; jobs: readonly JobValues[] }
 
@@ -85,24 +92,38 @@ export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: 
   }
 }
 
-export function claim(db: Database, { at, limit, leaseMs, limits, only }: OperationOf<'claim'>): Results['claim'] {
+/** Usually one statement finds that nothing is due, and four start jobs. */
+export function claim(db: Database, operation: OperationOf<'claim'>): Results['claim'] {
+  const { at, limit, leaseMs, limits, only } = operation
+  const first = db.get(claimHints, at)
+  const held = first?.['chores'] === 0 ? [] : doChores(db, operation)
+  // the next claim goes on, so that appends can run in between
+  if (held === undefined) return { rows: [], ended: [], isSorted: false }
+  const { chores: _, ...hints } = (first?.['chores'] === 0 ? first : db.get(claimHints, at)) ?? {}
+  const most = only === undefined ? limit : 0
+  const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain, startJob }
+  const { started, ended, isSorted } = runScript(db, claimFlows(flows, hints), at)
+  const lapsed = new Map<SqlValue, SqlValue>([...started].map(([seq, job]) => [seq, job['lapsed'] ?? null]))
+  if (hints['plain'] === 1)
+    for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only }))
+      lapsed.set(seq, fence)
+  if (lapsed.size === 0) return { rows: [], ended, isSorted }
+  const claimed = db.all(selectClaimed, JSON.stringify([...lapsed.keys()]))
+  for (const job of claimed) if (job['readable'] !== 1) endDamaged(db, job, at)
+  const rows = claimed.filter(({ readable }) => readable === 1)
+  return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), ended, isSorted }
+}
+
+/** What comes before a claim: ends leases, waits and holds that are over. Returns the labels that are held; undefined if it must be called again. */
+function doChores(db: Database, { at, limit }: OperationOf<'claim'>): readonly string[] | undefined {
   requeueRunning(db, db.all(`${selectRunning} AND locked_until <= ?`, at), at)
   db.run(`${openLater} AND run_at <= ?`, at)
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
   runScript(db, endHolds(), at)
   const held = findHeldLabels(db, at)
-  // the next claim goes on, so that appends can run in between
-  if (held.length > 0 && !holdBack(db, held, limit)) return { rows: [], ended: [], isSorted: false }
+  if (held.length > 0 && !holdBack(db, held, limit)) return undefined
   letTasksPass(db, held, at)
-  const most = only === undefined ? limit : 0
-  const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain, startJob }
-  const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}), at)
-  const lapsed = new Map<SqlValue, SqlValue>([...started].map(([seq, job]) => [seq, job['lapsed'] ?? null]))
-  for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only })) lapsed.set(seq, fence)
-  const claimed = db.all(selectClaimed, JSON.stringify([...lapsed.keys()]))
-  for (const job of claimed) if (job['readable'] !== 1) endDamaged(db, job, at)
-  const rows = claimed.filter(({ readable }) => readable === 1)
-  return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), ended, isSorted }
+  return held
 }
 
 /** A damaged row must not prevent the claim of other jobs. */
@@ -120,9 +141,7 @@ function claimPlain(
   if (limit <= 0) return new Map()
   const due = db.all(only === 'tasks' ? selectDueTasks : selectDue, limit)
   const lapsed = new Map(due.map(({ seq = null, fence = null }) => [seq, fence === 0 ? null : fence]))
-  for (const seq of lapsed.keys()) {
-    db.run(`UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ? WHERE seq = ?`, at + leaseMs, seq)
-  }
+  if (lapsed.size > 0) db.run(startPlain, at + leaseMs, JSON.stringify([...lapsed.keys()]))
   return lapsed
 }
 
@@ -155,7 +174,7 @@ export function toGate(lane: SqlValue): number {
 }
 
 export function report(db: Database, operation: OperationOf<'report'>): boolean {
-  const { id, fence, steps, posts, at } = operation
+  const { id, fence, steps, at } = operation
   const job = db.get(selectLeased, id, fence, JSON.stringify(steps.map(({ name }) => name)))
   if (!job) {
     const ended = db.get('SELECT state FROM jobs WHERE id = ? AND fence = ? AND ended_at IS NOT NULL', id, fence)
@@ -166,20 +185,35 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
     endReported(db, operation, job)
     return false
   }
-  // a job that is done does not need these columns; without them, its last step fits into the page of the row
-  if (operation.outcome.kind === 'done')
-    db.run('UPDATE jobs SET lane = NULL, labels = NULL WHERE seq = ?', job['seq'] ?? null)
-  if (job['recorded'] === 0) recordSteps(db, operation, job)
-  if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, job['seq'] ?? null)
-  const { seq = null, lane = null } = job
-  if (!operation.leavesLane) {
-    endAttempt(db, operation, { seq, lane, at })
-    return true
-  }
-  db.run('UPDATE jobs SET lane = NULL WHERE seq = ?', seq)
-  endAttempt(db, operation, { seq, lane: null, at })
-  openLane(db, lane, at)
+  const { seq = null, lane = null, recorded } = job
+  const fresh = recorded === 0 ? operation : { ...operation, steps: [] }
+  writeJob(db, fresh, seq)
+  if (recorded === 0) recordTurn(db, operation, job)
+  endAttempt(db, operation, { seq, lane: operation.leavesLane ? null : lane, at })
+  if (operation.leavesLane || operation.outcome.kind === 'done') openLane(db, lane, at)
   return true
+}
+
+/** Writes what a report changes in a row that it does not queue again, as one statement: each one would write the row and its indexes. */
+function writeJob(db: Database, report: OperationOf<'report'>, seq: SqlValue): void {
+  const { steps, posts, leaseMs, leavesLane, outcome, at } = report
+  const sets: string[] = []
+  const values: SqlValue[] = []
+  const set = (sql: string, ...given: readonly SqlValue[]) => {
+    sets.push(sql)
+    values.push(...given)
+  }
+  if (steps.length > 0) {
+    const added = steps.map(() => `, '$[#]', json(?)`).join('')
+    set(`steps = json_insert(steps${added}), failing_since = NULL`, ...steps.map(({ json }) => json))
+  }
+  if (posts !== undefined) set('posts = ?', posts)
+  // a job that is done does not need its lane and its labels; without them, its last step fits into the page of the row
+  if (outcome.kind === 'done')
+    set(`state = 'done', lane = NULL, labels = NULL, locked_until = NULL, attempts = attempts + 1, ended_at = ?`, at)
+  else if (leavesLane) set('lane = NULL')
+  if (outcome.kind === 'goes on' && leaseMs !== undefined) set('locked_until = ?', at + leaseMs)
+  if (sets.length > 0) db.run(`UPDATE jobs SET ${sets.join(', ')} WHERE seq = ?`, ...values, seq)
 }
 
 /** Writes only the posts of the report, which show what was sent. Any outcome ends the job, because nobody works on it then. */
@@ -201,22 +235,19 @@ export function endAsAsked(db: Database, { seq = null, lane = null }: Row, at: n
   openLane(db, lane, at)
 }
 
-function recordSteps(db: Database, operation: OperationOf<'report'>, job: Row): void {
-  const { at, steps, events } = operation
-  const { seq = null, delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
-  for (const { json } of steps) {
-    db.run(`UPDATE jobs SET steps = json_insert(steps, '$[#]', json(?)), failing_since = NULL WHERE seq = ?`, json, seq)
-  }
-  insertEvents(db, events, { deliveryId, at })
+function recordTurn(db: Database, operation: OperationOf<'report'>, job: Row): void {
+  const { delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
+  insertEvents(db, operation.events, { deliveryId, at: operation.at })
   writeTurn(db, operation, { agentId, sessionKey })
 }
 
 type Place = { seq: SqlValue; lane: SqlValue; at: number }
 
-function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, { seq, lane, at }: Place): void {
+/** Queues the job again, or ends it as dead. */
+function endAttempt(db: Database, { outcome }: OperationOf<'report'>, { seq, lane, at }: Place): void {
   switch (outcome.kind) {
     case 'goes on':
-      if (leaseMs !== undefined) db.run('UPDATE jobs SET locked_until = ? WHERE seq = ?', at + leaseMs, seq)
+    case 'done':
       return
     case 'release':
       db.run(
@@ -242,15 +273,13 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
       )
       returnToFlow(db, seq, at)
       break
-    case 'done':
     case 'dead':
       db.run(
-        `UPDATE jobs SET state = ?1, locked_until = NULL, attempts = attempts + ?2, ended_at = ?3, last_error = coalesce(?4, last_error)
-          ${outcome.kind === 'dead' ? `, ${addFailure('?3', '?4')}` : ''} WHERE seq = ?5`,
-        outcome.kind,
-        outcome.kind === 'dead' && !outcome.counted ? 0 : 1,
+        `UPDATE jobs SET state = 'dead', locked_until = NULL, attempts = attempts + ?1, ended_at = ?2, last_error = coalesce(?3, last_error),
+          ${addFailure('?2', '?3')} WHERE seq = ?4`,
+        outcome.counted ? 1 : 0,
         at,
-        outcome.kind === 'dead' ? outcome.error : null,
+        outcome.error,
         seq,
       )
   }

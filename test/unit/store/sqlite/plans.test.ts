@@ -75,6 +75,8 @@ const tables = /^(SCAN|SEARCH) (deliveries|jobs|events|messages|sessions|cursors
 
 test('the frequent statements of the worker, the heartbeats and the metrics scan no table', async () => {
   const { plan, planned } = createPlanned()
+  // with a hold, a claim also looks for everything that is over
+  planned.run(`INSERT INTO holds (label, kind, at, reason) VALUES ('agent:other', 'pause', 1, 'x')`)
   runBatch({ db: planned, operations: addAndClaim, isBulk: false })
   const operations = toReports(Number(planned.get(`SELECT fence FROM jobs WHERE id = 'j'`)?.['fence']))
   expect(runBatch({ db: planned, operations, isBulk: false }).outcomes).toEqual([{ ok: true, value: true }])
