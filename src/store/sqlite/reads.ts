@@ -59,12 +59,14 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 A
 const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
   WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
   ORDER BY e.at, e.seq`
+const ofWaiting = 'FROM events WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL'
+/** The index `events_waiting` has them in their order: no other event is read, however many wait. */
+const oldestWaiting = [0, 1].map(
+  (wakes) => `SELECT * FROM (SELECT seq ${ofWaiting} AND wakes = ${wakes} ORDER BY seq LIMIT ?3)`,
+)
 /** One statement, so the count and the events come from the same snapshot. */
-const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
-    WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
-  SELECT sums.*, ${eventColumns} FROM
-    (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
-    LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3)
+const selectWaiting = `SELECT (SELECT count(*) ${ofWaiting}) AS count, EXISTS (SELECT 1 ${ofWaiting} AND wakes = 1) AS any_wakes, ${eventColumns}
+  FROM (SELECT 1) LEFT JOIN events e ON e.seq IN (SELECT seq FROM (${oldestWaiting.join(' UNION ALL ')}) ORDER BY seq LIMIT ?3)
     LEFT JOIN deliveries d ON d.seq = e.delivery_seq ORDER BY e.seq`
 const ofSession = 'agent_id = ?1 AND session_key = ?2'
 /** The newest messages in the catalog, and the messages behind it. */

@@ -110,13 +110,14 @@ test('the database itself refuses a second running job of a lane', () => {
   db.close()
 })
 
-test('unconsumed events are counted from an index, without reading their rows', async () => {
+test('unconsumed events are counted from an index, without reading their rows, and the others are not sorted to find the oldest', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
   await from.waitingEvents({ ...main, limit: 50 })
   const sums = plan.filter((line) => line.includes('events_waiting'))
   expect(sums.length).toBeGreaterThan(0)
   expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
+  expect(plan.filter((line) => line.startsWith('MATERIALIZE'))).toEqual([])
 })
 
 test('a session is read without grouping the new rows of other sessions', async () => {
