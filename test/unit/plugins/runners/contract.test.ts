@@ -24,6 +24,19 @@ const trials: Readonly<Record<string, RunnerTrial>> = {
     options: { baseUrl: 'http://claw.test/hooks', token: 'tk_0123456789' },
     respond: () => Response.json({ ok: true, runId: 'r-1' }),
   },
+  'workspace-agent': {
+    options: { trigger: 'agtch_pier', token: 'tk_0123456789' },
+    respond: () => new Response(null, { status: 202 }),
+  },
+  'claude-routine': {
+    options: { url: 'https://pier.test/v1/claude_code/routines/trig_1/fire', token: 'tk_0123456789' },
+    respond: () =>
+      Response.json({
+        type: 'routine_fire',
+        claude_code_session_id: 'session_1',
+        claude_code_session_url: 'https://claude.ai/code/session_1',
+      }),
+  },
   ai: {
     models: {
       providers: {
