@@ -24,6 +24,9 @@ const sweepRows = 500
 /** About 10 ms of inserts, so that the next batch does not wait much longer. */
 const defaultBatchLimit = 1024
 
+/** About 2 ms of a claim. The requests that arrive meanwhile wait for it. */
+const claimedAtOnce = 48
+
 /** A commit that takes longer than this is reported as a failure of the disk. */
 const stalledMs = 5000
 
@@ -152,10 +155,11 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
       }),
     claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []
-      // new jobs of flows are sorted in small operations, so that appends can run in between
-      for (let isSorted = false; !isSorted;) {
+      // many jobs are claimed, and new jobs of flows sorted, in small operations, so that appends can run in between
+      for (let isDone = false; !isDone;) {
         const at = clock()
-        const round = writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
+        const most = Math.min(limit - jobs.length, claimedAtOnce)
+        const round = writer.run({ kind: 'claim', at, limit: most, leaseMs, limits, only })
         const step = await round.catch((error: unknown) => {
           if (jobs.length === 0) throw error
         })
@@ -163,7 +167,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
         if (step === undefined) break
         jobs.push(...step.rows.map((row) => toClaimedJob(row, at)))
         if (step.ended.length > 0) onEnded?.(step.ended)
-        isSorted = step.isSorted
+        isDone = step.isSorted && (step.rows.length < most || jobs.length === limit)
       }
       return jobs
     },

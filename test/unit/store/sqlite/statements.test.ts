@@ -4,6 +4,7 @@ import { runBatch } from '../../../../src/store/sqlite/batch.ts'
 import { type Database, openDatabase, type SqlValue } from '../../../../src/store/sqlite/driver.ts'
 import { migrate } from '../../../../src/store/sqlite/migrations.ts'
 import type { Operation, Results } from '../../../../src/store/sqlite/operations.ts'
+import { createMemoryStore } from '../../../../src/store/sqlite/sqlite.ts'
 import { toAppend, toReport } from '../../../../src/store/sqlite/values.ts'
 import { trackWaitingBytes } from '../../../../src/store/sqlite/waiting-bytes.ts'
 import { newDelivery, newJob } from '../../../contract/stage.ts'
@@ -67,4 +68,19 @@ test('the report that ends a run is a look-up, one statement for its row, one fo
     2,
   )
   expect(perform(report)).toEqual({ statements: 6, value: true })
+})
+
+test('many runs are claimed in operations of at most 48, so that requests can be stored in between', async () => {
+  const store = createMemoryStore({ clock: () => 2 })
+  const countCommits = async () => Number((await store.health()).facts['commits'])
+  for (const { runs, commits } of [
+    { runs: 100, commits: 3 },
+    { runs: 20, commits: 1 },
+  ]) {
+    for (let run = 0; run < runs; run += 1) await store.append(newDelivery({ at: 1, jobs: [newJob({})] }))
+    const before = await countCommits()
+    expect(await store.claim({ limit: 200, leaseMs: 9 })).toHaveLength(runs)
+    expect((await countCommits()) - before).toBe(commits)
+  }
+  await store.close()
 })
