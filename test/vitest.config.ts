@@ -70,7 +70,7 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, ...whole, 'test/long/**'],
         },
       },
-      { extends: true, test: { ...shared, name: 'whole', include: whole, sequence: { groupOrder: 1 } } },
+      { extends: true, test: { ...shared, name: 'whole', include: whole } },
       // kills and loads, which take tens of seconds each, and wait for most of them
       {
         extends: true,
@@ -79,11 +79,11 @@ export default defineConfig({
           include: ['test/long/**/*.test.ts'],
           exclude: measured,
           maxWorkers: 2,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 1 },
         },
       },
       // one at a time, with the machine to itself
-      { extends: true, test: { name: 'long-measured', include: measured, maxWorkers: 1, sequence: { groupOrder: 3 } } },
+      { extends: true, test: { name: 'long-measured', include: measured, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })
