@@ -26,10 +26,13 @@ type LoadOptions = {
   readonly connections: number
   readonly pickBelow: (limit: number) => number
   readonly kinds?: readonly Sent['kind'][]
+  /** The characters that are added to each text. */
+  readonly padding?: number
 }
 
 /** `mapped` and `rolled` are mappings on these paths whose message is the field `text`. Half of the usual kinds are wakes. */
-export function createLoad({ connections, pickBelow, kinds = ['wake', 'wake', 'agent', 'mapped'] }: LoadOptions): Load {
+export function createLoad(options: LoadOptions): Load {
+  const { connections, pickBelow, kinds = ['wake', 'wake', 'agent', 'mapped'], padding = 0 } = options
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const acknowledged: Sent[] = []
   const unexpected: number[] = []
@@ -47,15 +50,15 @@ export function createLoad({ connections, pickBelow, kinds = ['wake', 'wake', 'a
       while (!state.finishing && (state.gate === undefined || state.budget <= 0)) await waitForChange()
       if (state.finishing) return
       state.budget -= 1
-      await deliver(toDelivery(count++, kinds[pickBelow(kinds.length)] ?? 'wake'))
+      await deliver(toDelivery(count++, kinds[pickBelow(kinds.length)] ?? 'wake', padding))
     }
   }
 
-  async function deliver({ kind, text, body }: ReturnType<typeof toDelivery>): Promise<void> {
+  async function deliver({ kind, text, key, body }: ReturnType<typeof toDelivery>): Promise<void> {
     for (;;) {
       while (state.gate === undefined) await waitForChange()
       const { url, token } = state.gate
-      const answer = await postOnce(agent, `${url}/${kind}`, { token, key: text, body }).catch(() => undefined)
+      const answer = await postOnce(agent, `${url}/${kind}`, { token, key, body }).catch(() => undefined)
       if (answer?.status === 200) {
         acknowledged.push({ kind, text, deliveryId: answer.deliveryId })
         return
@@ -89,10 +92,11 @@ export function createLoad({ connections, pickBelow, kinds = ['wake', 'wake', 'a
   }
 }
 
-function toDelivery(number: number, kind: Sent['kind']) {
-  const text = `delivery-${number}.`
+function toDelivery(number: number, kind: Sent['kind'], padding: number) {
+  const key = `delivery-${number}.`
+  const text = key + 'x'.repeat(padding)
   const body = kind === 'agent' ? { message: text, deliver: false } : { text }
-  return { kind, text, body: JSON.stringify(body) }
+  return { kind, text, key, body: JSON.stringify(body) }
 }
 
 type PostOptions = { token: string; key: string; body: string }

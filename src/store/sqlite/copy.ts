@@ -1,11 +1,11 @@
 // A SQLite file as the source and as the target of a copy.
-import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { existsSync, linkSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Problem } from '../../core/model/problem.ts'
 import type { CopiedTable, CopySource, CopyTarget } from '../copy.ts'
 import { completeCatalog, firstSeq } from './catalog.ts'
 import { type Database, openDatabase, type SqlValue, classifyError } from './driver.ts'
-import { ensurePrivate, describeFile, findRealFile, pageBytes } from './files.ts'
+import { ensurePrivate, describeFile, findRealFile, makeFolder, pageBytes, syncFolder } from './files.ts'
 import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { applyMigrations, migrate } from './migrations.ts'
@@ -86,7 +86,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
       `${stale} is there, and belongs to an older store. Delete it, or give --to another name.`,
     )
   }
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(file))
   const draft = `${file}.copy`
   rmSync(draft, { force: true })
   ensurePrivate(draft)
@@ -117,17 +117,6 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
   } finally {
     closeQuietly(db)
     rmSync(draft, { force: true })
-  }
-}
-
-/** Makes the name of the copy durable. Windows cannot open a folder, and needs no such step. */
-function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return
-  const handle = openSync(folder, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
   }
 }
 

@@ -1,4 +1,14 @@
-import { closeSync, openSync, readlinkSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { findErrorCode } from '../../base/exceptions.ts'
 import type { Inodes } from './operations.ts'
@@ -75,5 +85,27 @@ function statOf(file: string) {
   } catch {
     // the later attempt to open the file reports the reason
     return undefined
+  }
+}
+
+/** Makes a folder that only its owner can read, and its name durable: a flushed file in a folder without a name is lost with the power. */
+export function makeFolder(folder: string): void {
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  try {
+    for (let made = folder; made.length >= first.length; made = dirname(made)) syncFolder(dirname(made))
+  } catch {
+    // some file systems flush no folder, and a folder above may be unreadable
+  }
+}
+
+/** Makes new names in a folder durable. Windows cannot open a folder, and needs no such step. */
+export function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return
+  const handle = openSync(folder, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
   }
 }

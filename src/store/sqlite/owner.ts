@@ -1,9 +1,8 @@
 // The connection of the writer thread. It opens on first use, checks before each batch that the file is still the same one, and opens the
 // file again after a failure.
-import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase, readFacts } from './driver.ts'
-import { ensurePrivate, readInode, readInodes, describeFile, pageBytes } from './files.ts'
+import { ensurePrivate, makeFolder, readInode, readInodes, describeFile, pageBytes } from './files.ts'
 import { requeueOrphans } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
@@ -63,7 +62,7 @@ export function createWriterConnection(options: WriterOptions): WriterConnection
       if (lock?.hasMoved()) release()
       if (open && open.inode !== readInode(file)) closeDatabase()
       if (open) return { db: open.db, opened: undefined }
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      makeFolder(dirname(file))
       lock ??= takeLock(file)
       const db = openOnce()
       const inode = readInode(file)
