@@ -310,6 +310,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     store,
     rerunner,
     repeats,
+    own: () => live.ownParts().sources,
     duty: duties.mailbox,
     gate: (proxies) => ({
       clientOf: createClientLookup(proxies),
@@ -472,10 +473,11 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', runs.stopWaiting)
   void drain.resume()
-  node.start({ jobs, drain, recovery, mailbox: { apply: () => sources.apply(generation().config) } })
   noteStart(auditor, info())
   await live.watch()
   void warn(generation())
+  // last: from now on the caller can name the plugin whose timer throws
+  node.start({ jobs, drain, recovery, mailbox: { apply: () => sources.apply(generation().config) } })
   const { status, reload, describeThrower } = live
   const stop = (signal?: string) => noteStop(auditor, signal, stops.run)
   return { url, adminUrl, handler, generation, status, reload, describeThrower, stop }

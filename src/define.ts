@@ -7,6 +7,7 @@ import { markPlugin } from './model/plugin.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema, schemaMark } from './core/model/refusal.ts'
 import type { SenderDefinition } from './model/scheme.ts'
+import type { SourceDefinition } from './model/source.ts'
 import type { TransformFunction } from './core/model/transform.ts'
 import type { VerifierDefinition } from './model/proof.ts'
 
@@ -45,6 +46,7 @@ export type { PayloadSchema } from './core/model/refusal.ts'
 export type { Retries } from './model/scheme.ts'
 export type { AnswerFacts, Fact, Mark, PayloadReader } from './core/model/sender.ts'
 export type { SchemeRow, SenderDefinition } from './model/scheme.ts'
+export type { PassFailure, PushGate, SourceDefinition, SourceHost, SourceItem, SourceParts } from './model/source.ts'
 export type {
   AgentResult,
   ResponseResult,
@@ -129,4 +131,9 @@ export function defineRunner<Options>(runner: RunnerDefinition<Options>): Runner
 /** Declares an outbox: what a sender remembers of its deliveries, behind its API. */
 export function defineOutbox<Options>(outbox: OutboxDefinition<Options>): OutboxDefinition<Options> {
   return markPlugin(outbox, 'outbox')
+}
+
+/** Declares a source: what the gateway watches and fetches itself, such as a mailbox. */
+export function defineSource<Options>(source: SourceDefinition<Options>): SourceDefinition<Options> {
+  return markPlugin(source, 'source')
 }

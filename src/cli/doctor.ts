@@ -1,5 +1,5 @@
-// Whether this installation works: checks the configuration, the modules, the store, the disk, the running gateway, the runners and the
-// channels.
+// Whether this installation works: checks the configuration, the modules, the store, the disk, the running gateway, the runners, the channels and
+// the sources of plugins.
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { z } from 'zod'
@@ -22,7 +22,7 @@ import {
 import { callGateway } from './gateway/gateway.ts'
 import { findKilledPid, findRunning } from './gateway/running.ts'
 import { checkRecoverable } from './checks/recoverable.ts'
-import { checkRunnersAndChannels, checkWorkspaces } from './checks/probes.ts'
+import { checkOtherSides, checkWorkspaces } from './checks/probes.ts'
 import { checkSenders } from './checks/senders.ts'
 import { checkStore } from './checks/store.ts'
 import { formatTime } from './terminal/print.ts'
@@ -49,7 +49,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
         ...(await checkGateway(context.dir, config)),
         ...(await checkSenders(context.dir, config, await senders)),
         ...(await checkWorkspaces(context, config)),
-        ...(await checkRunnersAndChannels(context, config, { env: loaded.env, assembling, isAsking })),
+        ...(await checkOtherSides(context, config, { env: loaded.env, assembling, isAsking })),
       ]
     },
   )

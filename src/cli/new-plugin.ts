@@ -9,6 +9,7 @@ import { loadConfig } from '../gateway/config/config.ts'
 import { builtInChannels, builtInRunnerKinds, outboxNames } from '../gateway/config/keys.ts'
 import { configFile } from '../gateway/config/text.ts'
 import type { PluginKind } from '../model/plugin.ts'
+import { sources } from '../plugins/sources/index.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
 import { createEditorConfig } from './scaffold/folder.ts'
 import { renderFile } from './scaffold/files.ts'
@@ -75,6 +76,7 @@ function listTaken(kind: PluginKind): readonly string[] {
   if (kind === 'channel') return [...builtInChannels.map(({ name }) => name), 'default', 'retry', 'own', 'last']
   if (kind === 'runner') return builtInRunnerKinds
   if (kind === 'outbox') return outboxNames
+  if (kind === 'source') return [...sources.map((source) => source.name), 'wake', 'agent']
   return [...builtInSenders.rows.map(({ name }) => name), ...builtInSenders.schemeNames]
 }
 
@@ -87,6 +89,11 @@ function renderSection(name: string, kind: PluginKind): { place: string; lines: 
   if (kind === 'runner') {
     const section = `"runners": { "${name}": { "kind": "${name}", ${server} } },`
     return { place: configFile, lines: [section, `"agents": { "defaults": { "runner": "${name}" } }`] }
+  }
+  if (kind === 'source') {
+    const section = `"sources": { "${name}": { "kind": "${name}", ${server} } },`
+    const mapping = `{ "match": { "path": "${name}" }, "messageTemplate": "{{text}}" }`
+    return { place: configFile, lines: [section, `"hooks": { "mappings": [${mapping}] }`] }
   }
   const uses =
     kind === 'sender'

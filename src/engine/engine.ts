@@ -196,7 +196,7 @@ function withPlan(policy: Policy, plan: EngineOptions['plan']): Policy {
 }
 
 /** What the engine decides goes to the host, which has the channels. */
-const coreConfig = createConfig({ channels: undefined, runners: [] }, { takesOthers: false })
+const coreConfig = createConfig({ channels: undefined, runners: [], sources: [] }, { takesOthers: false })
 
 /** Throws `config-invalid`. */
 function parseConfig({ mappings, path = '/hooks', token }: EngineOptions): Config {

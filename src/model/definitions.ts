@@ -67,6 +67,14 @@ const OutboxShape = z.looseObject({
   create: aFunction,
 })
 
+const SourceShape = z.looseObject({
+  name: plainName,
+  about: nonBlank,
+  options: aSchema,
+  account: aFunction,
+  create: aFunction,
+})
+
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
 export type ParseResult<T> =
@@ -85,6 +93,7 @@ const shapes: Readonly<Record<PluginKind, z.ZodType>> = {
   runner: RunnerShape,
   outbox: OutboxShape,
   sender: SenderShape,
+  source: SourceShape,
 }
 
 /** The definitions of a plugin: its default export, or each entry of it. */

@@ -4,6 +4,7 @@ import type { OutboxDefinition } from './outbox.ts'
 import type { OwnRunner, RunnerDefinition } from './runner.ts'
 import type { ProblemRecord } from '../core/model/problem.ts'
 import type { SenderDefinition } from './scheme.ts'
+import type { OwnSource, SourceDefinition } from './source.ts'
 
 /** The definitions of each kind. Each has a name. */
 export type DefinitionByKind = {
@@ -11,10 +12,17 @@ export type DefinitionByKind = {
   readonly runner: RunnerDefinition
   readonly outbox: OutboxDefinition
   readonly sender: SenderDefinition
+  readonly source: SourceDefinition
 }
 export type PluginKind = keyof DefinitionByKind
 
-const kinds: Readonly<Record<PluginKind, true>> = { channel: true, runner: true, outbox: true, sender: true }
+const kinds: Readonly<Record<PluginKind, true>> = {
+  channel: true,
+  runner: true,
+  outbox: true,
+  sender: true,
+  source: true,
+}
 
 const kindKey = Symbol.for('hookloom.plugin')
 
@@ -73,6 +81,7 @@ export type OwnParts = {
   readonly channels: readonly OwnChannel[]
   readonly runners: readonly OwnRunner[]
   readonly outboxes: readonly OutboxDefinition[]
+  readonly sources: readonly OwnSource[]
 }
 
-export const noOwnParts: OwnParts = { channels: [], runners: [], outboxes: [] }
+export const noOwnParts: OwnParts = { channels: [], runners: [], outboxes: [], sources: [] }

@@ -1,15 +1,19 @@
-// Sources: what the gateway watches and fetches itself, such as a mailbox.
+// Sources: what the gateway watches and fetches itself, such as a mailbox. The gateway runs the passes of a source; the source says what is new.
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import type { Log } from '../base/log.ts'
+import type { Sleep } from '../base/retry.ts'
+import type { ProblemRecord } from '../core/model/problem.ts'
 import type { Verifier } from '../core/model/verifier.ts'
 import type { VerifySettings } from '../core/model/verify.ts'
+import type { Probe } from './channel.ts'
 import type { PinnedFetch } from './proof.ts'
 
-/** What a source fetched: it becomes a request to the hook with the name of the source. */
+/** What a source fetched: it becomes a request to the hook with the name of the source's section. */
 export type SourceItem = {
-  /** The idempotency key: an item that comes again is one delivery, no matter on which way. */
+  /** The same for the same item, on whichever way and how often it comes: then it is one delivery. 1 to 256 characters. */
   readonly key: string
+  /** The body of the request, as JSON. */
   readonly payload: object
 }
 
@@ -21,49 +25,104 @@ export type PushGate = {
   fail(client: string): void
 }
 
-/** What a watch gets from the gateway. Of several gateways on a store, one has the duty to watch. */
+/** What a source gets from the gateway. Of several gateways on a store, one has the duty to watch: only there, passes run. */
 export type SourceHost = {
   /** The config directory: `state/` is for files that another process may read. */
   readonly dir: string
   /** The place in the source, as `store` has stored it; undefined if nothing was ever stored. */
   place(): Promise<string | undefined>
   /**
-   * Stores the items and the next place in one commit, and then runs the items. Rejects if another process moved the place since it was last read or
-   * stored here: nothing is stored, and the next try begins at the new place.
+   * Stores the items and the next place in one commit, and then runs the items. An item whose key is known is dropped. Rejects if another gateway
+   * moved the place since it was last read or stored here: nothing is stored, and the next pass begins at the new place.
    */
   store(items: readonly SourceItem[], place: string): Promise<void>
-  /** Proves pushes by a scheme of the built-in senders. `fetch`: fetches its keys. */
+  /**
+   * `fetch` with limits: a request and its answer take at most two minutes and 32 MiB, end when the source stops, and follow no redirect, which
+   * could take a credential to another host.
+   */
+  readonly fetch: typeof fetch
+  /** Waits. Rejects when the signal is aborted. */
+  readonly pause: Sleep
+  /** For a source that is called: proves the requests by a scheme of the senders. `fetch`: fetches its keys. */
   readonly verifier: (settings: VerifySettings, fetch: PinnedFetch) => Verifier
+  /** For a source that is called: locks out clients whose requests have no valid proof. */
   readonly gate: PushGate
+  /** Fields and messages have no payload. Secrets of the configuration are masked in them. */
   readonly log: Log
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }
 
-/** A watch that runs. */
-export type SourceWatch = {
-  /** The current problems, one sentence each. */
-  problems(): readonly string[]
-  /** Resolves when nothing of the watch runs any more. The next watch finds what was not stored. */
-  stop(): Promise<void>
+/** How a pass ended, if not well. */
+export type PassFailure = {
+  /** One sentence for the operator, without a secret and without anything of an item. */
+  readonly problem: string
+  /** When the other side asks to try again. Default: after 5 s, 15 s, a minute, and then every five minutes. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/** What the code of a source makes. */
+export type SourceParts = {
+  /** Milliseconds between the end of a pass and the next one, at least 1,000. Default: a minute. */
+  readonly everyMs?: number
+  /**
+   * One pass: reads the place, fetches what is new, and stores it. Ends soon after the signal is aborted. A source that keeps a connection stays in
+   * its pass until then. A failure is returned; an exception is one too, whose message is not shown.
+   */
+  pass(signal: AbortSignal): Promise<PassFailure | undefined | void>
+  /** Of a source that stays in its pass: the current problems, one sentence each, as in `PassFailure`. */
+  problems?(): readonly string[]
+  /** Checks whether the other side answers and accepts the credential, for `hookloom doctor`. Stores nothing. */
+  probe?(signal: AbortSignal): Promise<Probe>
 }
 
 /** A source. It runs in the main thread of the gateway. */
 export type SourceDefinition<Options = unknown> = {
-  /** The name of its section in `hooks`, and of the hook that gets what it fetches. */
+  /** The value of `kind` in a section of `sources`. Of a built-in source, the name of its section in `hooks`. */
   readonly name: string
-  /** The name in sentences. */
-  readonly label: string
-  /** One sentence for editors and pages. */
+  /** The name in sentences. Default: the path of the section, such as `sources.tides`. */
+  readonly label?: string
+  /** One sentence for editors and pages: what is fetched. */
   readonly about: string
   /** The page that documents the API. */
   readonly docs?: string
-  /** The schema of the section. */
+  /**
+   * The schema of the section without `kind`: a strict object of zod. A key whose name says so (`token`, `password`, `apiKey`), and what comes from
+   * `${NAME}`, is a secret: it is masked in problems and in the log.
+   */
   readonly options: z.ZodType<Options>
-  /** What is watched, such as an address: its place in the store has this name. Undefined: nothing is watched. */
+  /**
+   * What is watched, such as an address: its place in the store has this name, so it has no credential, and stays the same when a credential
+   * changes. Undefined: nothing is watched.
+   */
   account(options: Options): string | undefined
-  /** Watches from now on, until `stop`. */
-  watch(options: Options, host: SourceHost): SourceWatch | Promise<SourceWatch>
+  /** Makes the source of a section. Nothing runs before its first pass. */
+  create(options: Options, host: SourceHost): SourceParts
+}
+
+/** A loaded section of `sources`. `broken`: nothing is fetched until the code is corrected. */
+export type OwnSource = { readonly name: string; readonly label: string } & (
+  | {
+      readonly kind: 'sound'
+      readonly definition: SourceDefinition
+      readonly options: unknown
+      /** The hash of its code. */
+      readonly hash: string
+      describeThrown(thrown: unknown): string
+    }
+  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
+)
+
+/** A failure of a source whose message the operator may read. */
+export class SourceFailure extends Error {
+  override readonly name = 'SourceFailure'
+  /** The milliseconds after which the other side asks to try again. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(message: string, { retryAfterMs, cause }: { retryAfterMs?: number | undefined; cause?: unknown } = {}) {
+    super(message, { cause })
+    this.retryAfterMs = retryAfterMs
+  }
 }
 
 /** The name of the place in a source in the store of the gateway. */

@@ -10,7 +10,7 @@ import { makeConfigDir, makeFolder } from './gateway.ts'
 // a compiler starts here
 vi.setConfig({ testTimeout: 120_000 })
 
-const kinds = ['channel', 'runner', 'sender', 'outbox'] as const
+const kinds = ['channel', 'runner', 'sender', 'outbox', 'source'] as const
 const env = { TIDE_TOKEN: 'tk_0123456789', TIDE_WEBHOOK_SECRET: 'a-secret-of-the-tide' }
 const place = 'hooks/plugins/tide'
 
@@ -20,8 +20,10 @@ function addPrinted(text: string, stdout: string): string {
   const printed = lines.replaceAll('.example/', '.test/')
   if (place === 'hooks.mappings in hookloom.jsonc')
     return editConfig(text, ['hooks', 'mappings', -1], JSON.parse(printed))
-  const added = Object.entries(JSON.parse(`{${printed}}`))
-  return added.reduce((edited, [key, value]) => editConfig(edited, [key], value), text)
+  const { hooks, ...sections } = JSON.parse(`{${printed}}`)
+  const before = hooks === undefined ? text : editConfig(text, ['hooks', 'mappings', -1], hooks.mappings[0])
+  const added = Object.entries(sections)
+  return added.reduce((edited, [key, value]) => editConfig(edited, [key], value), before)
 }
 
 /** Installs this package into a config directory. */
@@ -86,8 +88,9 @@ test.each([
   ['command', 'runner', 'The runner "command" is built in.'],
   ['github', 'sender', 'The sender "github" is built in.'],
   ['stripe', 'outbox', 'The outbox "stripe" is built in.'],
+  ['gmail', 'source', 'The source "gmail" is built in.'],
   ['../tide', 'channel', 'has only lower-case letters'],
-  ['tide', 'preset', 'Expected one of channel, runner, sender, outbox'],
+  ['tide', 'preset', 'Expected one of channel, runner, sender, outbox, source'],
 ])('hookloom new plugin %s --kind %s is refused', async (name, kind, why) => {
   const dir = makeConfigDir()
   expect(await runCommand(['new', 'plugin', name, '--kind', kind], { dir })).toMatchObject({

@@ -115,6 +115,25 @@ export default defineOutbox({
 })
 `
 
+/** A source that reads the state of the lock, once for each of its turns. */
+const source = `import { defineSource } from 'hookloom/define'
+import { z } from 'zod'
+
+export default defineSource({
+  name: 'lock',
+  about: 'The turns of the lock.',
+  options: z.strictObject({ server: z.url() }),
+  account: ({ server }) => new URL(server).host,
+  create: ({ server }, { fetch, store }) => ({
+    everyMs: 1_000,
+    async pass(signal) {
+      const { turn } = await (await fetch(server + '/lock', { signal })).json()
+      await store(turn === undefined ? [] : [{ key: 'lock:' + turn, payload: { turn } }], String(turn))
+    },
+  }),
+})
+`
+
 /** Packs the sources as an author would, and installs the archive into a config directory. */
 function installPackage(dir: string, files: Readonly<Record<string, string>>): void {
   const source = mkdtempSync(join(tmpdir(), 'hookloom-plugin-'))
@@ -129,7 +148,7 @@ function installPackage(dir: string, files: Readonly<Record<string, string>>): v
 let server: Loopback
 
 beforeEach(async () => {
-  server = await startLoopback(() => ({ status: 200, body: {} }))
+  server = await startLoopback(({ method }) => ({ status: 200, body: method === 'GET' ? { turn: 7 } : {} }))
 })
 
 const file = 'hooks/plugins/harbour.ts'
@@ -438,21 +457,30 @@ describe('an outbox of a plugin', () => {
 })
 
 describe('a package with a plugin of each kind', () => {
-  const parts = { 'channel.ts': channel, 'runner.ts': runner, 'sender.ts': sender, 'outbox.ts': outbox }
+  const parts = {
+    'channel.ts': channel,
+    'runner.ts': runner,
+    'sender.ts': sender,
+    'outbox.ts': outbox,
+    'source.ts': source,
+  }
   const index = `import channel from './channel.ts'
 import outbox from './outbox.ts'
 import runner from './runner.ts'
 import sender from './sender.ts'
-export default [channel, runner, sender, outbox]
+import source from './source.ts'
+export default [channel, runner, sender, outbox, source]
 `
   const name = '@acme/hookloom-harbour'
   const secret = 'a secret of the harbour'
   const toWhole = () => ({
     ...toConfig({ to: 'quay' }, [name]),
     runners: { polly: { kind: 'parrot', greeting: 'Ahoy' } },
+    sources: { lock: { kind: 'lock', server: server.url } },
     agents: { defaults: { runner: 'polly', heartbeat: { every: 0 } } },
     hooks: {
       mappings: [
+        { id: 'lock', match: { path: 'lock' }, messageTemplate: 'Turn {{turn}}.', channel: 'harbour', to: 'lock' },
         {
           id: 'tide',
           match: { path: 'tide', source: 'harbour', event: 'ebb' },
@@ -471,7 +499,7 @@ export default [channel, runner, sender, outbox]
     return fetch(`${url}/tide`, { method: 'POST', headers, body })
   }
 
-  test('its sender, runner, channel and outbox work together, are shown as built-in ones are, and a broken version leaves the last good one', async () => {
+  test('its sender, runner, channel, outbox and source work together, are shown as built-in ones are, and a broken version leaves the last good one', async () => {
     const dir = makeConfigDir({ config: toWhole() })
     installPackage(dir, { 'index.ts': index, ...parts })
 
@@ -481,7 +509,7 @@ export default [channel, runner, sender, outbox]
       expect.objectContaining({
         name: `plugin ${name}`,
         ok: true,
-        detail: expect.stringMatching(/: channel harbour, runner parrot, sender harbour, outbox locker$/),
+        detail: expect.stringMatching(/: channel harbour, runner parrot, sender harbour, outbox locker, source lock$/),
       }),
     )
     const { stdout } = await runCommand(['schema'], { dir })
@@ -494,18 +522,23 @@ export default [channel, runner, sender, outbox]
     const kinds = (sections: { properties: Record<string, { const?: string }> }[], key: string) =>
       sections.map(({ properties: keys }) => keys[key]?.const)
     expect(kinds(properties.runners.additionalProperties.oneOf, 'kind')).toContain('parrot')
+    expect(kinds(properties.sources.additionalProperties.oneOf, 'kind')).toEqual(['lock'])
     expect(kinds(properties.hooks.properties.mappings.items.properties.recover.oneOf, 'sender')).toContain('locker')
 
     const gateway = await startInside({ dir })
+    await expect
+      .poll(() => server.received.filter(({ path }) => path === '/lock').map(({ text }) => text))
+      .toContainEqual(expect.stringContaining('Ahoy from polly: Turn 7.'))
     expect((await send(gateway, 't-1')).status).toBe(200)
     await expect
       .poll(() => server.received.filter(({ path }) => path === '/quay').map(({ text }) => text))
       .toEqual([expect.stringContaining('Ahoy from polly: The tide t-1 is out.')])
     await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
-    const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    const record = records.find(({ hook }) => hook === 'tide')
     expect(record).toMatchObject({ source: 'harbour', event: 'ebb' })
     const shown = await runCommand(['show', record?.deliveryId ?? ''], { dir })
-    expect(shown.stdout).toContain('sent to harbour quay as 1')
+    expect(shown.stdout).toContain('sent to harbour quay as 2')
     expect(shown.stdout).toContain('harbour')
     const api = await fetch(`${gateway.adminUrl}/api/outlets`, { headers: { authorization: `Bearer ${gatewayToken}` } })
     expect(JSON.stringify(await api.json())).toContain('"name":"harbour"')

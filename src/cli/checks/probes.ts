@@ -1,13 +1,15 @@
-// Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only on request.
+// Whether the runners, the channels and the sources of plugins can be reached and accept their credentials. Sends no message, and calls a model only on request.
 import { type Agent, toAgent, listAgentIds } from '../../gateway/jobs/agents.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../gateway/jobs/runners-and-channels.ts'
+import { probeSource } from '../../plugins/sources/shared/own.ts'
 import { readWorkspaceFile } from '../../plugins/runners/shared/workspace.ts'
 import type { AssembledParts } from '../../gateway/reload/assemble.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
 import type { Runner, RunResult } from '../../model/runner.ts'
 import type { Config } from '../../model/config/config.ts'
+import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
 import { exitCodes } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
@@ -17,7 +19,7 @@ const probeMs = 10_000
 
 type Probeable = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 
-export async function checkRunnersAndChannels(
+export async function checkOtherSides(
   { dir }: Context,
   config: Config,
   { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<AssembledParts>; isAsking: boolean },
@@ -30,7 +32,9 @@ export async function checkRunnersAndChannels(
   const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
   const agents = listAgentIds(config).map((id) => toAgent(config, id, dir))
   const names = [...new Set(agents.map((agent) => agent.runner))]
+  const hide = createSecretMask(listConfigSecrets(config, []), '***')
   return await Promise.all([
+    ...(own?.sources ?? []).map((source) => probe(`source-${source.name}`, probeSource(source, { dir, hide }))),
     ...names.map((name) => {
       if (name === 'echo') return buildEchoFinding()
       return probe(`runner-${name}`, runner(name) ?? {})

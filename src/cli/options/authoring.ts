@@ -103,8 +103,8 @@ function addWritingCommands(program: CliCommand): void {
     .description('Writes a new plugin and its test, and adds it to plugins. Overwrites nothing.')
     .argument('<name>', 'name of the plugin')
     .addOption(
-      new Option('--kind <kind>', 'channel, runner, sender or outbox')
-        .argParser(createWordParser(['channel', 'runner', 'sender', 'outbox']))
+      new Option('--kind <kind>', 'channel, runner, sender, outbox or source')
+        .argParser(createWordParser(['channel', 'runner', 'sender', 'outbox', 'source']))
         .default('channel'),
     )
     .examples('hookloom new plugin ntfy', 'hookloom new plugin harbour --kind sender')

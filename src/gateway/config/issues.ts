@@ -26,7 +26,11 @@ function buildUnknownKeyIssue(parent: readonly (string | number)[], key: string)
   if (counterpart !== undefined) return { path, text: `${toDottedPath(path)} ${counterpart}` }
   const known = listKeysAt(parent)
   const meant = findNearest(key, known)
-  const hint = meant === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${meant}?`
+  const others =
+    known.length === 0
+      ? 'No key is known here: a plugin brings them, by its name in plugins.'
+      : `Keys here: ${known.join(', ')}.`
+  const hint = meant === undefined ? others : `Did you mean ${meant}?`
   return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 

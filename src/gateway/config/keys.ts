@@ -1,9 +1,9 @@
 // The schema of hookloom.jsonc: the keys of the gateway, and the sections of the plugins.
 import { z } from 'zod'
-import type { OutboxDefinition, RunnerDefinition } from '../../define.ts'
-import type { KnownRunner } from '../../model/config/agents.ts'
+import type { OutboxDefinition, RunnerDefinition, SourceDefinition } from '../../define.ts'
 import { type KnownChannel, sharedChannelKeys } from '../../model/config/channels.ts'
 import { createConfig } from '../../model/config/config.ts'
+import type { KnownKind } from '../../model/config/kinds.ts'
 import { turnOn } from '../../core/model/recover.ts'
 import { type DefinitionByKind, listDefinitions, type LoadedPlugin } from '../../model/plugin.ts'
 import { channels } from '../../plugins/channels/index.ts'
@@ -15,11 +15,17 @@ type KeyParts = {
   readonly channels: readonly DefinitionByKind['channel'][]
   readonly runners: readonly RunnerDefinition[]
   readonly outboxes: readonly OutboxDefinition[]
+  /** Those with a section in `sources`. */
+  readonly sources: readonly SourceDefinition[]
 }
 
 /** `recover`: the schema of `recover` in a mapping. `takesOthers`: sections of plugins that are not loaded are valid. */
 export function createKeys(parts: KeyParts, { takesOthers = false }: { readonly takesOthers?: boolean } = {}) {
-  const known = { channels: parts.channels.map(toKnownChannel), runners: parts.runners.map(toKnownRunner) }
+  const known = {
+    channels: parts.channels.map(toKnownChannel),
+    runners: parts.runners.map(toKnownKind),
+    sources: parts.sources.map(toKnownKind),
+  }
   return {
     config: createConfig(known, { takesOthers }),
     recover: toRecoverSchema(parts.outboxes),
@@ -35,6 +41,7 @@ export function addPlugins(parts: KeyParts, plugins: readonly LoadedPlugin[]): K
     channels: [...parts.channels, ...listDefinitions(plugins, 'channel').map(({ definition }) => definition)],
     runners: [...parts.runners, ...listDefinitions(plugins, 'runner').map(({ definition }) => definition)],
     outboxes: [...parts.outboxes, ...listDefinitions(plugins, 'outbox').map(({ definition }) => definition)],
+    sources: [...parts.sources, ...listDefinitions(plugins, 'source').map(({ definition }) => definition)],
   }
 }
 
@@ -46,8 +53,8 @@ function toKnownChannel(definition: DefinitionByKind['channel']): KnownChannel {
   return { name, section: section?.optional().describe(about), findsRecipient }
 }
 
-/** The section of a kind of runner: `kind`, and the options of its plugin. Undefined for a runner without options. */
-function toKnownRunner({ name, about, options }: RunnerDefinition): KnownRunner {
+/** The section of a kind of runner or source: `kind`, and the options of its plugin. Undefined for a runner without options. */
+function toKnownKind({ name, about, options }: RunnerDefinition | SourceDefinition): KnownKind {
   const kind = z.literal(name).describe(about)
   if (options === undefined) return { name, section: undefined }
   return {
@@ -80,7 +87,7 @@ function toRecoverSchema(list: readonly OutboxDefinition[]) {
   )
 }
 
-export const builtInParts: KeyParts = { channels, runners, outboxes }
+export const builtInParts: KeyParts = { channels, runners, outboxes, sources: [] }
 export const builtInKeys = createKeys(builtInParts)
 export const ConfigSchema = builtInKeys.config
 let open: typeof ConfigSchema | undefined

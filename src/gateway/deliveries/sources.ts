@@ -1,11 +1,17 @@
 // Watches the sources of the gateway, such as a mailbox. Each watch follows the configuration and the duty of this gateway.
+import { sleepUnlessAborted } from '../../base/retry.ts'
+import { createLimitedFetch } from '../../plugins/sources/shared/fetch.ts'
 import { sources } from '../../plugins/sources/index.ts'
+import { limitSource } from '../../plugins/sources/shared/own.ts'
+import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
 import {
+  type OwnSource,
   type PushGate,
   type SourceDefinition,
+  SourceFailure,
   type SourceHost,
   type SourceItem,
-  type SourceWatch,
+  type SourceParts,
   toSourceCursor,
 } from '../../model/source.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -21,6 +27,7 @@ import { toPendingSettlement, toDeliveryRow } from './settlement.ts'
 import { buildDelivery, toLocalHead } from '../../core/mapping/delivery.ts'
 import { readDedupe } from './duplicates.ts'
 import { createIntake, type IntakeParts } from './intake.ts'
+import { type Passes, type PassTools, startPasses } from './passes.ts'
 import { type Repeats, toRepeatedDelivery } from './repeats.ts'
 
 type SourcesParts = Omit<InboxParts, 'name' | 'account'> & {
@@ -28,6 +35,8 @@ type SourcesParts = Omit<InboxParts, 'name' | 'account'> & {
   readonly dir: string
   /** With `HOOKLOOM_SKIP_GMAIL=1`, the gateway does not watch the mailbox, because `hookloom gmail run` does. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The sections of `sources`. */
+  readonly own: () => readonly OwnSource[]
   /** Only the gateway with this duty watches the sources. */
   readonly duty: Duty
   /** Counts pushes without a valid proof for each client. */
@@ -39,63 +48,145 @@ type Sources = {
   apply(config: Config): void
   /** What is watched now. */
   accounts(): readonly string[]
-  /** The problems of the watches, for /readyz. */
+  /** The problems of the sources, for /readyz. */
   problems(): { readonly detail: string }[]
   stop(): Promise<void>
 }
 
+/** A source with the section that it has in a configuration. `stamp`: another one means that it starts again. */
+type Wanted = {
+  readonly name: string
+  readonly label: string
+  readonly definition: SourceDefinition
+  readonly options: unknown
+  readonly stamp: string
+}
+
 export function createSources(parts: SourcesParts): Sources {
-  const all = sources.map((source) => createWatched(source, parts))
+  const { env, own, duty, generation } = parts
+  const watched = new Map<string, Watched>()
+  let isStopping = false
+
+  function listWanted(config: Config): Wanted[] {
+    if (!config.hooks.enabled || !duty.isHeld()) return []
+    const builtIn = sources.flatMap((definition): Wanted[] => {
+      const { name, label = name } = definition
+      const options: unknown = Reflect.get(config.hooks, name)
+      if (env[`HOOKLOOM_SKIP_${name.toUpperCase()}`] === '1' || options === undefined) return []
+      return [{ name, label, definition, options, stamp: JSON.stringify(options) }]
+    })
+    const sections = own()
+    const hide = sections.length === 0 ? String : createSecretMask(listConfigSecrets(config, []), '***')
+    const ofPlugins = sections.flatMap((section): Wanted[] => {
+      if (section.kind === 'broken') return []
+      const { name, options, hash } = section
+      const maxBodyBytes = () => generation().findHook(name).maxBodyBytes
+      const definition = limitSource(section, { hide, maxBodyBytes })
+      const { label = `sources.${name}` } = definition
+      return [{ name, label, definition, options, stamp: JSON.stringify([hash, config.sources[name]]) }]
+    })
+    return [...builtIn, ...ofPlugins]
+  }
+
   return {
-    apply: (config) => all.forEach((each) => each.apply(config)),
-    accounts: () => all.flatMap((each) => each.accounts()),
-    problems: () => all.flatMap((each) => each.problems()),
-    stop: async () => void (await Promise.all(all.map((each) => each.stop()))),
+    apply(config) {
+      if (isStopping) return
+      const all = listWanted(config)
+      for (const { name } of all) if (!watched.has(name)) watched.set(name, createWatched(parts))
+      for (const [name, each] of watched) {
+        each.apply(
+          all.find((wanted) => wanted.name === name),
+          config.server.trustedProxies,
+        )
+      }
+    },
+    accounts: () => [...watched.values()].flatMap((each) => each.account() ?? []),
+    problems: () => [...watched.values()].flatMap((each) => each.problems()),
+    async stop() {
+      isStopping = true
+      await Promise.all([...watched.values()].map((each) => each.stop()))
+    },
   }
 }
 
-function createWatched(source: SourceDefinition, parts: SourcesParts): Sources {
-  const { dir, env, duty, gate, generation, clock, log } = parts
-  const { name, label } = source
-  let watched = ''
-  let running: { readonly account: string; readonly watch: SourceWatch } | undefined
-  let isStopping = false
+type Watched = {
+  apply(wanted: Wanted | undefined, trustedProxies: readonly string[]): void
+  account(): string | undefined
+  problems(): { readonly detail: string }[]
+  stop(): Promise<void>
+}
+
+/** Without an account, nothing is watched. */
+const nothing: SourceParts = { pass: async () => {}, everyMs: 86_400_000 }
+
+/** What is watched under one name, at most one source at a time. */
+function createWatched(parts: SourcesParts): Watched {
+  const { dir, gate, generation, clock, log } = parts
+  let stamp = ''
+  let running:
+    | { readonly label: string; readonly account: () => string | undefined; readonly passes: Passes }
+    | undefined
   let last: Promise<void> = Promise.resolve()
 
-  function openHost(account: string, trustedProxies: readonly string[]): SourceHost {
+  function openHost(name: string, account: string, trustedProxies: readonly string[], tools: PassTools): SourceHost {
+    const inbox = createInbox({ ...parts, name, account })
     const verifier: SourceHost['verifier'] = (settings, fetch) =>
       createVerifier(settings, { now: clock, fetch, senders: generation().senders })
-    return { ...createInbox({ ...parts, name, account }), dir, gate: gate(trustedProxies), verifier, log, clock }
+    return {
+      dir,
+      place: inbox.place,
+      async store(items, place) {
+        // another gateway, or a newer version of the code, may watch already
+        if (tools.isOver()) throw new SourceFailure('The source was stopped, so it stores nothing more.')
+        await inbox.store(items, place)
+        tools.onStored()
+      },
+      fetch: createLimitedFetch(tools.signal),
+      pause: sleepUnlessAborted,
+      verifier,
+      gate: gate(trustedProxies),
+      log,
+      clock,
+    }
   }
 
-  async function switchWatch(
-    account: string | undefined,
-    options: unknown,
-    trustedProxies: readonly string[],
-  ): Promise<void> {
-    await running?.watch.stop()
+  async function switchTo(wanted: Wanted | undefined, trustedProxies: readonly string[]): Promise<void> {
+    await running?.passes.stop()
     running = undefined
-    if (account === undefined || isStopping) return
-    running = { account, watch: await source.watch(options, openHost(account, trustedProxies)) }
+    if (wanted === undefined) return
+    const { name, label, definition, options } = wanted
+    let account: string | undefined
+    const passes = startPasses({
+      open(tools) {
+        account = definition.account(options)
+        if (account === undefined) return nothing
+        return definition.create(options, openHost(name, account, trustedProxies, tools))
+      },
+      fields: { source: name },
+      label,
+      log,
+    })
+    running = { label, account: () => account, passes }
+  }
+
+  function change(wanted: Wanted | undefined, trustedProxies: readonly string[]): Promise<void> {
+    last = last.then(() => switchTo(wanted, trustedProxies))
+    return last
   }
 
   return {
-    apply({ hooks, server: { trustedProxies } }) {
-      const isOn = hooks.enabled && env[`HOOKLOOM_SKIP_${name.toUpperCase()}`] !== '1' && duty.isHeld()
-      const options: unknown = Reflect.get(hooks, name)
-      const account = isOn && options !== undefined ? source.account(options) : undefined
-      const wanted = account === undefined ? '' : JSON.stringify([options, trustedProxies])
-      if (wanted === watched || isStopping) return
-      watched = wanted
-      last = last.then(() => switchWatch(account, options, trustedProxies))
+    apply(wanted, trustedProxies) {
+      const next = wanted === undefined ? '' : JSON.stringify([wanted.stamp, trustedProxies])
+      if (next === stamp) return
+      stamp = next
+      void change(wanted, trustedProxies)
     },
-    accounts: () => (running === undefined ? [] : [running.account]),
-    problems: () => (running?.watch.problems() ?? []).map((problem) => ({ detail: `${label}: ${problem}` })),
-    async stop() {
-      isStopping = true
-      await last
-      await running?.watch.stop()
+    account: () => running?.account(),
+    problems() {
+      const { label = '', passes } = running ?? {}
+      return (passes?.problems() ?? []).map((problem) => ({ detail: `${label}: ${problem}` }))
     },
+    stop: () => change(undefined, []),
   }
 }
 
@@ -131,9 +222,8 @@ export function createInbox(parts: InboxParts): Pick<SourceHost, 'place' | 'stor
         built.map(({ row }) => row),
         { name: cursor, from: place, to },
       )
-      // not a Problem: the sync begins again at the new cursor
       if (appended === 'moved')
-        throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
+        throw new SourceFailure('Another process moved the place in the source. The next pass begins there.')
       for (const [index, { delivery, hook }] of built.entries()) {
         const what = appended[index]
         if (what?.kind === 'duplicate') repeats.note(toRepeatedDelivery(delivery, hook, what.first))

@@ -19,7 +19,13 @@ import type { SenderTable } from '../proofs/senders.ts'
 import { builtInSenders } from '../built-in.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
 import { loadPlugins, openPluginSenders } from './plugins.ts'
-import { loadOwnChannels, openPluginChannels, openPluginOutboxes, openPluginRunners } from './sections.ts'
+import {
+  loadOwnChannels,
+  openPluginChannels,
+  openPluginOutboxes,
+  openPluginRunners,
+  openPluginSources,
+} from './sections.ts'
 import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
@@ -69,6 +75,7 @@ export function createAssembler(dir: string): Assembler {
         channels: [...ofFiles.channels, ...openPluginChannels(plugins, config)],
         runners: openPluginRunners(plugins, config),
         outboxes: openPluginOutboxes(plugins, mappings),
+        sources: openPluginSources(plugins, config, mappings),
       }
       checkRunnersAndChannels(config, own)
       const before = serving?.verifiers ?? []

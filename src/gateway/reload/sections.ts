@@ -1,11 +1,15 @@
-// Gives the sections of the configuration that are not built in to the code that they name: channels and runners of plugins, channels of
-// hooks/channels, and outboxes. While code does not load, its section is a channel whose messages wait, or a runner whose turns wait.
+// Gives the sections of the configuration that are not built in to the code that they name: channels, runners and sources of plugins, channels of
+// hooks/channels, and outboxes. While code does not load, its section is a channel whose messages wait, a runner whose turns wait, or a source that
+// is not watched.
 import type { z } from 'zod'
 import { builtInRunnerKinds, outboxNames } from '../config/keys.ts'
 import type { OwnChannel } from '../../model/channel.ts'
 import type { Recover } from '../../core/model/recover.ts'
 import type { OutboxDefinition } from '../../model/outbox.ts'
 import type { OwnRunner } from '../../model/runner.ts'
+import type { OwnSource } from '../../model/source.ts'
+import { normalizeHookName } from '../../core/model/mapping-rules.ts'
+import { sources as builtInSources } from '../../plugins/sources/index.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../../model/config/channels.ts'
 import type { Config } from '../../model/config/config.ts'
 import { describeIssues } from '../../model/definitions.ts'
@@ -112,6 +116,31 @@ export function openPluginOutboxes(
 }
 
 /**
+ * The sections of `sources`. Throws `config-invalid` for a kind that nothing has, for invalid options, and for a section whose hook no mapping has:
+ * its items would wait for one.
+ */
+export function openPluginSources(
+  plugins: readonly LoadedPlugin[],
+  { sources }: Config,
+  mappings: readonly { readonly match: { readonly path?: string | undefined } }[],
+): OwnSource[] {
+  const builtIn = builtInSources.map(({ name }) => name)
+  const find = createFinder(plugins, 'source', builtIn)
+  const hooks = mappings.map(({ match }) => normalizeHookName(match.path ?? ''))
+  return Object.entries(sources).map(([name, section]) => {
+    const { kind, ...given } = section
+    const fail = (what: string) => new Problem('config-invalid', `sources.${name} ${what}`)
+    if ([...builtIn, 'wake', 'agent'].includes(name))
+      throw fail('has the name of a built-in hook. Give it another name.')
+    if (builtIn.includes(kind)) throw fail(`has the kind "${kind}", which is built in: its section is hooks.${kind}.`)
+    if (!hooks.some((hook) => hook === '' || hook === name))
+      throw fail(`fetches for the hook "${name}", which no mapping has. Add one with "match": { "path": "${name}" }.`)
+    const found = find(kind, `sources.${name}.kind is "${kind}", which`)
+    return { ...openFound(found, { given, at: ['sources', name], section }), name }
+  })
+}
+
+/**
  * Finds a definition by the name in a section, or the plugin that does not load and so may bring it. Throws `config-invalid` if nothing has the
  * name, and for a definition with the name of a built-in one. `what`: the section, for messages.
  */
@@ -136,7 +165,7 @@ function createFinder<Kind extends PluginKind>(
   }
 }
 
-function openFound<Kind extends 'channel' | 'runner' | 'outbox'>(
+function openFound<Kind extends 'channel' | 'runner' | 'outbox' | 'source'>(
   found: Found<Kind> | BrokenPlugin,
   section: Section,
 ): Opened<Found<Kind>['definition']> {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from '../../core/model/action.ts'
 import { BudgetNames } from '../../core/model/job-keys.ts'
 import { ModelConfig } from '../prices.ts'
+import { createKindsConfig, type KindsConfig, type KnownKind } from './kinds.ts'
 import { duration, filePath, nonBlank, httpUrl, RetryConfig, timezone } from '../../core/model/values.ts'
 
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
@@ -191,26 +192,12 @@ export const ModelsConfig = z.strictObject({
 })
 export type ModelsConfig = z.infer<typeof ModelsConfig>
 
-/** What the configuration knows of a kind of runner. `section`: the schema of a section of this kind; undefined if it has none. */
-export type KnownRunner = { readonly name: string; readonly section: z.ZodObject | undefined }
-
-/** `runners` of the configuration. The plugin of its kind has checked each section. */
-export type RunnersConfig = Readonly<Record<string, { readonly kind: string; readonly [key: string]: unknown }>>
-
 /** The schema of `runners`. `takesOthers`: a section of another kind belongs to a plugin that is not loaded yet. */
 export function createRunnersConfig(
-  runners: readonly KnownRunner[],
-  { takesOthers }: { readonly takesOthers: boolean },
-): z.ZodType<RunnersConfig> {
-  const sections = runners.flatMap(({ section }) => section ?? [])
-  const names = runners.flatMap(({ name, section }) => (section === undefined ? [] : [name]))
-  const other = z.looseObject({ kind: nonBlank.refine((kind) => !names.includes(kind)) })
-  // as: each section is an object with another kind, so that the one that fits is known
-  const kinds = sections as unknown as [z.ZodObject<{ kind: z.ZodLiteral<string> }>]
-  // the engine has no runner, and so no section
-  const known = sections.length === 0 ? z.never() : z.discriminatedUnion('kind', kinds)
-  return z
-    .record(z.string(), takesOthers ? z.union([known, other]) : known)
-    .default({})
-    .describe('Commands and OpenClaw gateways that perform turns, each under the name that agents use in `runner`.')
+  runners: readonly KnownKind[],
+  options: { readonly takesOthers: boolean },
+): z.ZodType<KindsConfig> {
+  return createKindsConfig(z.string(), runners, options).describe(
+    'Commands and OpenClaw gateways that perform turns, each under the name that agents use in `runner`.',
+  )
 }

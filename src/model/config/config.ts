@@ -2,11 +2,12 @@
 // pages.
 import { isPostgresUrl } from '../../base/postgres-url.ts'
 import { z } from 'zod'
-import { AgentsConfig, createRunnersConfig, type KnownRunner, ModelsConfig } from './agents.ts'
+import { AgentsConfig, createRunnersConfig, ModelsConfig } from './agents.ts'
 import { BudgetsConfig } from '../budgets.ts'
 import { createChannelsConfig, type KnownChannel } from './channels.ts'
 import { SharedLimits } from '../../core/model/flow.ts'
 import { HooksConfig } from './hooks.ts'
+import { createSourcesConfig, type KnownKind } from './kinds.ts'
 import { logLevels } from '../../base/log.ts'
 import { TokensConfig } from './tokens.ts'
 import { filePath, hostName, nonBlank, network, packageNamePattern } from '../../core/model/values.ts'
@@ -25,11 +26,12 @@ const pluginName = z
 export type KnownPlugins = {
   /** Undefined: any name may be a channel. */
   readonly channels: readonly KnownChannel[] | undefined
-  readonly runners: readonly KnownRunner[]
+  readonly runners: readonly KnownKind[]
+  readonly sources: readonly KnownKind[]
 }
 
 /** The schema of the configuration. `takesOthers`: it may have sections of plugins that are not loaded yet. */
-export function createConfig({ channels, runners }: KnownPlugins, options: { readonly takesOthers: boolean }) {
+export function createConfig({ channels, runners, sources }: KnownPlugins, options: { readonly takesOthers: boolean }) {
   return z.strictObject({
     $schema: z
       .string()
@@ -106,7 +108,7 @@ export function createConfig({ channels, runners }: KnownPlugins, options: { rea
       .array(pluginName)
       .default([])
       .describe(
-        'Plugins: each the name of an installed package, or a file below hooks/, such as "./plugins/zulip.ts". A plugin may bring channels, runners, senders and outboxes.',
+        'Plugins: each the name of an installed package, or a file below hooks/, such as "./plugins/zulip.ts". A plugin may bring channels, runners, senders, outboxes and sources.',
       ),
     tokens: TokensConfig,
     hooks: HooksConfig.prefault({}).describe('The hook endpoints.'),
@@ -114,6 +116,7 @@ export function createConfig({ channels, runners }: KnownPlugins, options: { rea
     agents: AgentsConfig.prefault({}).describe('The agents that run the turns.'),
     models: ModelsConfig.prefault({}).describe('The models that agents can use, and the APIs behind them.'),
     runners: createRunnersConfig(runners, options),
+    sources: createSourcesConfig(sources, options),
     budgets: BudgetsConfig,
     channels: createChannelsConfig(channels, options).prefault({}).describe('The channels that replies go to.'),
     store: z

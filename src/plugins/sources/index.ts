@@ -1,5 +1,5 @@
 // The built-in sources.
+import type { SourceDefinition } from '../../define.ts'
 import { gmailSource } from './gmail/gmail.ts'
-import type { SourceDefinition } from './shared/kit.ts'
 
 export const sources: readonly SourceDefinition[] = [gmailSource]

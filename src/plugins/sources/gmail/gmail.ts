@@ -1,7 +1,9 @@
 // Gmail: the mails of one mailbox. https://developers.google.com/workspace/gmail/api/guides/push
-import { defineSource, GmailConfig, isWatched, type SourceHost, type SourceWatch } from '../shared/kit.ts'
+import { defineSource, type SourceHost } from '../../../define.ts'
+import { GmailConfig, isWatched } from '../shared/kit.ts'
 import { readMailboxState } from './http-sink.ts'
 import { gmailHook, type MailSink, parseState, toMailKey, toStateFile } from './mail.ts'
+import type { MailWatcher } from './watcher.ts'
 
 export const gmailSource = defineSource({
   name: gmailHook,
@@ -10,17 +12,30 @@ export const gmailSource = defineSource({
   docs: 'https://developers.google.com/workspace/gmail/api/guides/push',
   options: GmailConfig,
   account: ({ account }) => account,
-  watch,
+  create(gmail, host) {
+    let watcher: MailWatcher | undefined
+    return {
+      // one pass is the whole watch: it renews, polls and waits for pushes at times of its own
+      async pass(signal) {
+        if (!isWatched(gmail)) return
+        const { account, mode } = gmail
+        host.log.info({ account, mode }, 'the gateway watches the mailbox')
+        // loaded on demand, because few gateways need this large module
+        const { startWatcher } = await import('./watcher.ts')
+        watcher = startWatcher({ ...host, gmail, sink: createSink(account, host) })
+        await untilAborted(signal)
+        await watcher.stop()
+      },
+      problems: () => watcher?.status().problems ?? [],
+    }
+  },
 })
 
-async function watch(gmail: GmailConfig, host: SourceHost): Promise<SourceWatch> {
-  if (!isWatched(gmail)) return { problems: () => [], stop: async () => {} }
-  const { account, mode } = gmail
-  host.log.info({ account, mode }, 'the gateway watches the mailbox')
-  // loaded on demand, because few gateways need this large module
-  const { startWatcher } = await import('./watcher.ts')
-  const watcher = startWatcher({ ...host, gmail, sink: createSink(account, host) })
-  return { problems: () => watcher.status().problems, stop: watcher.stop }
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 }
 
 function createSink(account: string, { dir, place, store }: SourceHost): MailSink {

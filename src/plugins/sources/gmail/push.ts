@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
+import type { SourceHost } from '../../../define.ts'
 import {
-  type SourceHost,
   isCrossSite,
   type PinnedFetch,
   Problem,

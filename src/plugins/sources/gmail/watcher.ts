@@ -1,5 +1,6 @@
 // Watches a mailbox from start to stop: syncs, notifications and renewals run in parallel and share one status.
-import { type SourceHost, Problem, type Sleep, sleepUnlessAborted, type WatchedGmail } from '../shared/kit.ts'
+import type { SourceHost } from '../../../define.ts'
+import { Problem, type Sleep, sleepUnlessAborted, type WatchedGmail } from '../shared/kit.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'

@@ -1,6 +1,4 @@
 // What sources share with the rest of the package.
-import type { SourceDefinition } from '../../../model/source.ts'
-
 export { createTokenCache, type TokenCache } from '../../../base/access-token.ts'
 export { findErrorCode } from '../../../base/exceptions.ts'
 export { writeStateFile } from '../../../base/files.ts'
@@ -14,9 +12,3 @@ export type { Verifier } from '../../../core/model/verifier.ts'
 export { minRenewMinutes } from '../../../model/config/gmail-modes.ts'
 export { GmailConfig, type GmailEndpoints, isWatched, type WatchedGmail } from '../../../model/config/gmail.ts'
 export type { PinnedFetch } from '../../../model/proof.ts'
-export type { SourceDefinition, SourceHost, SourceWatch } from '../../../model/source.ts'
-
-/** Declares a source: what the gateway watches and fetches itself, such as a mailbox. */
-export function defineSource<Options>(source: SourceDefinition<Options>): SourceDefinition<Options> {
-  return source
-}

@@ -14,6 +14,7 @@ test('the gateway that has the mailbox duty watches the mailbox until it loses t
   const sources = createSources({
     dir: makeFolder(),
     env: {},
+    own: () => [],
     duty: { isHeld: () => isHeld },
     generation: () => generation,
     store: createMemoryStore({ clock: Date.now }),
