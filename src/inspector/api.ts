@@ -56,7 +56,9 @@ export async function callApi(path: string, init: RequestInit = {}): Promise<Res
   if (answer.ok) return answer
   const text = await answer.text()
   const sentence = readError(text) ?? `The gateway answered ${answer.status}.`
-  throw answer.status === 401 ? refuseKey(sentence) : new ApiError(answer.status, sentence)
+  // an act may be refused to the token that opened the page, and then the page may still be read
+  const isRead = init.method === undefined || init.method === 'GET'
+  throw answer.status === 401 && isRead ? refuseKey(sentence) : new ApiError(answer.status, sentence)
 }
 
 function readError(text: string): string | undefined {

@@ -13,8 +13,9 @@ import { type Operations, Pauses, useOperations } from './held.tsx'
 import { Hooks } from './hooks.tsx'
 import { Help, useKeys } from './keys.tsx'
 import { FilterBar } from './filters.tsx'
+import { Link } from './link.tsx'
 import { List, useListItems } from './list.tsx'
-import { go, type PagePlace, usePlace, type View, views } from './place.ts'
+import { go, type PagePlace, ShownPlace, usePlace, type View, views } from './place.ts'
 import { ReplayView } from './replay.tsx'
 import { findRowState, type ListItem } from './rows.ts'
 import { Sessions } from './sessions.tsx'
@@ -104,19 +105,14 @@ export function App(): JSX.Element {
   })
 
   return (
-    <>
+    <ShownPlace.Provider value={place}>
       <header class="top">
         <h1>Hookloom</h1>
         <nav aria-label="Views">
           {views.map((view) => (
-            <button
-              type="button"
-              key={view}
-              aria-current={view === place.view ? 'page' : undefined}
-              onClick={() => go({ view })}
-            >
+            <Link key={view} aria-current={view === place.view ? 'page' : undefined} to={{ view }}>
               {names[view]}
-            </button>
+            </Link>
           ))}
         </nav>
         <Status feed={feed} status={feed.status} paused={operations.pauses.length} />
@@ -148,7 +144,7 @@ export function App(): JSX.Element {
       </main>
       <Announcer feed={feed} />
       <Help isOpen={isHelpOpen} onClose={() => setHelpOpen(false)} />
-    </>
+    </ShownPlace.Provider>
   )
 }
 
@@ -196,9 +192,9 @@ function ListView({
         )}
         {id !== '' && (
           <article id="detail" tabIndex={-1} aria-label="The chosen delivery">
-            <button type="button" class="back" onClick={() => go({ id: '' })}>
+            <Link class="button back" to={{ id: '' }}>
               ← list
-            </button>
+            </Link>
             <OpenedView
               id={id}
               isRefusal={isRefusal}
@@ -218,23 +214,23 @@ function Status({ feed, status, paused }: StatusProps): JSX.Element {
   if (!feed.isConnected) return <span class="status bad">not connected, trying again …</span>
   if (status?.held === true) {
     return (
-      <button type="button" class="status bad link" onClick={() => go({ view: 'replay' })}>
+      <Link class="status bad link" to={{ view: 'replay' }}>
         a save waits
-      </button>
+      </Link>
     )
   }
   if (status?.degraded === true) {
     return (
-      <button type="button" class="status bad link" onClick={() => go({ view: 'health' })}>
+      <Link class="status bad link" to={{ view: 'health' }}>
         {status.problems} not live
-      </button>
+      </Link>
     )
   }
   if (paused > 0) {
     return (
-      <button type="button" class="status bad link" onClick={() => go({ view: 'health' })}>
+      <Link class="status bad link" to={{ view: 'health' }}>
         {paused} paused
-      </button>
+      </Link>
     )
   }
   return <span class="status good">{feed.isPaused ? 'paused' : 'live'}</span>

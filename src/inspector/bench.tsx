@@ -6,7 +6,7 @@ import type { Asked } from '../model/api/ask.ts'
 import { call } from './api.ts'
 import { toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { copyText, describeException, describeFixture, useSaid } from './said.ts'
 import { TriedView } from './tried.tsx'
 import { CoverageView } from './coverage.tsx'
@@ -79,9 +79,9 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
     <div class="bench" id="view" tabIndex={0} role="region" aria-label="Bench">
       <header class="title">
         <h2>
-          <button type="button" class="link" onClick={() => go({ bench: '', from: '' })}>
+          <Link class="link" to={{ bench: '', from: '' }}>
             hooks
-          </button>{' '}
+          </Link>{' '}
           / <Line text={hook} max={120} />
         </h2>
         <code class="id">
@@ -258,9 +258,9 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
           {sent.deliveryId === null ? (
             <Line text={sent.body} max={300} />
           ) : (
-            <button type="button" class="link" onClick={() => go({ view: 'list', id: sent.deliveryId ?? '' })}>
+            <Link class="link" to={{ view: 'list', id: sent.deliveryId ?? '' }}>
               the delivery
-            </button>
+            </Link>
           )}
         </span>
       )}

@@ -5,9 +5,9 @@ import type { JobFields, RequestFields, RunFields, ShownDelivery } from '../mode
 import { Actions } from './actions.tsx'
 import { ApiError, call } from './api.ts'
 import { formatDuration } from './format.ts'
+import { Link } from './link.tsx'
 import { Headers, Part, Payload, Replies, Texts } from './parts.tsx'
 import { Pipe } from './pipe.tsx'
-import { go } from './place.ts'
 import { type OpenedRefusal, RefusalView } from './refusal.tsx'
 import { countJobs, findState, glyphs, hasFailed } from './rows.ts'
 import { copyText, describeException, useSaid } from './said.ts'
@@ -170,13 +170,13 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
         <span class={`state ${state}`}>
           <span aria-hidden="true">{glyphs[state]}</span> {state}
         </span>{' '}
-        <button type="button" class="link" onClick={() => go({ hook })} title="Only this hook">
+        <Link class="link" title="Only this hook" to={{ hook }}>
           <Line text={hook} max={80} />
-        </button>{' '}
+        </Link>{' '}
         {source !== null && (
-          <button type="button" class="link dim" onClick={() => go({ source })} title="Only this source">
+          <Link class="link dim" title="Only this source" to={{ source }}>
             <Line text={sourceName ?? source} max={60} />
-          </button>
+          </Link>
         )}{' '}
         <span class="dim">
           <Line text={event ?? ''} max={80} />

@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import type { HealthFields } from '../model/api/health.ts'
 import type { Feed } from './feed.ts'
 import { formatClock, formatCount } from './format.ts'
+import { Link } from './link.tsx'
 import { go, type PagePlace, stateFilters } from './place.ts'
 import { Line } from './text.tsx'
 
@@ -28,16 +29,10 @@ export function FilterBar({ place, feed, health, attention }: FilterBarProps): J
       />
       <div class="states" role="group" aria-label="State">
         {stateFilters.map((state) => (
-          <button
-            type="button"
-            key={state}
-            class={state}
-            aria-pressed={place.state === state}
-            onClick={() => go({ state })}
-          >
+          <Link key={state} class={state} aria-current={place.state === state} to={{ state }}>
             {state === '' ? 'all' : state}
             {(counts[state] ?? 0) > 0 && <span class="count">{formatCount(counts[state] ?? 0)}</span>}
-          </button>
+          </Link>
         ))}
       </div>
       {(['hook', 'source'] as const).map(

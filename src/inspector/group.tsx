@@ -6,7 +6,7 @@ import { call } from './api.ts'
 import { actOnAll } from './bulk.tsx'
 import { Diff } from './diff.tsx'
 import { markUnseen } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { captureDelivery, describeException } from './said.ts'
 import { Line } from './text.tsx'
 
@@ -59,7 +59,7 @@ export function Group({ group, title, names, isEdit = false }: GroupProps): JSX.
         ) : (
           <span class="dim">for example</span>
         )}
-        <Link id={id} />
+        <DeliveryLink id={id} />
       </div>
       {isEdit && <GroupTools shown={id} ids={deliveryIds} />}
       {said !== '' && (
@@ -148,10 +148,10 @@ function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
   )
 }
 
-export function Link({ id }: { id: string }): JSX.Element {
+export function DeliveryLink({ id }: { id: string }): JSX.Element {
   return (
-    <button type="button" class="link id" onClick={() => go({ view: 'list', id })}>
+    <Link class="link id" to={{ view: 'list', id }}>
       {id}
-    </button>
+    </Link>
   )
 }

@@ -5,10 +5,10 @@ import type { HealthFields } from '../model/api/health.ts'
 import { call } from './api.ts'
 import { Budgets, type Operations, Pauses, Senders } from './held.tsx'
 import { useHooks } from './hooks.tsx'
+import { Link } from './link.tsx'
 import { toEditorUrl } from './pipe.tsx'
 import { Doctor, Outlets } from './outlets.tsx'
 import { Nodes, QueueView } from './queues.tsx'
-import { go } from './place.ts'
 import { Plot } from './plot.tsx'
 import { usePolled } from './polled.ts'
 import { describeSince, formatCount } from './format.ts'
@@ -40,9 +40,9 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
         <p class={health.degraded ? 'warn' : 'good'}>
           {health.degraded ? 'A saved file is not live.' : 'All saved files are live.'}{' '}
           {health.held && (
-            <button type="button" class="link" onClick={() => go({ view: 'replay' })}>
+            <Link class="link" to={{ view: 'replay' }}>
               It waits, because it would change recent deliveries.
-            </button>
+            </Link>
           )}{' '}
           <span class="dim">
             Generation {health.generation}
@@ -156,9 +156,9 @@ function AttentionSummary({ attention }: { attention: AttentionFields | undefine
   return (
     <p class="verdict bad">
       <Sentence text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} max={800} />{' '}
-      <button type="button" class="link" onClick={() => go({ view: 'list', state: 'attention', id: '' })}>
+      <Link class="link" to={{ view: 'list', state: 'attention', id: '' }}>
         show them
-      </button>
+      </Link>
     </p>
   )
 }
@@ -196,9 +196,9 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
           .map(({ name, lastHour, lastFailure }) => (
             <tr key={name ?? ''}>
               <td>
-                <button type="button" class="link" onClick={() => go({ view: 'list', hook: name ?? '', id: '' })}>
+                <Link class="link" to={{ view: 'list', hook: name ?? '', id: '' }}>
                   <Line text={name ?? 'any other name'} max={60} />
-                </button>
+                </Link>
               </td>
               <td>{Number((lastHour.deliveries / counted).toPrecision(2))}</td>
               <td>{formatCount(lastHour.deliveries)}</td>
@@ -207,9 +207,9 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
               <td>{formatCount(lastHour.duplicates)}</td>
               <td>
                 {lastFailure !== null && (
-                  <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
+                  <Link class="link" to={{ view: 'list', id: lastFailure.id }}>
                     <Age at={Date.parse(lastFailure.at)} now={now} /> <Sentence text={lastFailure.title} max={100} />
-                  </button>
+                  </Link>
                 )}
               </td>
             </tr>

@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'
 import { call } from './api.ts'
 import { formatClock, formatCount, formatDuration, formatTimes, isRecent, markUnseen } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { usePolled } from './polled.ts'
 import { describeException } from './said.ts'
 import { Table } from './table.tsx'
@@ -161,9 +161,9 @@ export function Senders({ senders }: Pick<Operations, 'senders'>): JSX.Element |
         {inOrder.map(({ hook, source, sourceName, lastAt, usualMs, requests, silentSince, refused }) => (
           <tr key={`${hook} ${source}`}>
             <td>
-              <button type="button" class="link" onClick={() => go({ view: 'list', hook, source: source ?? '' })}>
+              <Link class="link" to={{ view: 'list', hook, source: source ?? '' }}>
                 <Line text={hook} max={60} />
-              </button>
+              </Link>
             </td>
             <td>
               <Line text={sourceName ?? source ?? 'not recognised'} max={60} />
@@ -176,15 +176,10 @@ export function Senders({ senders }: Pick<Operations, 'senders'>): JSX.Element |
             <td>
               {silentSince !== null && <span class="bad">silent since {formatClock(Date.parse(silentSince))} </span>}
               {refused.map(({ code, status, count, why, requestId, lastAt: refusedAt }) => (
-                <button
-                  type="button"
-                  class="link bad"
-                  key={code}
-                  onClick={() => go({ view: 'list', state: 'refused', id: requestId })}
-                >
+                <Link class="link bad" key={code} to={{ view: 'list', state: 'refused', id: requestId }}>
                   {status}, {formatTimes(count)}, last {formatClock(Date.parse(refusedAt))}:{' '}
                   <Sentence text={why} max={160} />
-                </button>
+                </Link>
               ))}
               {silentSince === null && refused.length === 0 && <span class="dim">as usual</span>}
             </td>

@@ -5,6 +5,7 @@ import type { HookFields, HooksFields } from '../model/api/bench.ts'
 import { call } from './api.ts'
 import { BenchView } from './bench.tsx'
 import { describeSince, formatCount } from './format.ts'
+import { Link } from './link.tsx'
 import { toEditorUrl } from './pipe.tsx'
 import { go, type PagePlace } from './place.ts'
 import { glyphs } from './rows.ts'
@@ -72,9 +73,9 @@ function HookCard({ hook, all }: { hook: HookFields; all: HooksFields }): JSX.El
         {name === null ? (
           'any other name'
         ) : (
-          <button type="button" class="link" onClick={() => go({ bench: name, from: '' })}>
+          <Link class="link" to={{ bench: name, from: '' }}>
             <Line text={name} max={120} />
-          </button>
+          </Link>
         )}{' '}
         <span class="dim">{describeProof(hook)}</span>
       </h3>
@@ -134,23 +135,23 @@ function HookCard({ hook, all }: { hook: HookFields; all: HooksFields }): JSX.El
           <span class="dim">
             <Age at={Date.parse(lastFailure.at)} now={now} />
           </span>{' '}
-          <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
+          <Link class="link" to={{ view: 'list', id: lastFailure.id }}>
             <Sentence text={lastFailure.title} max={200} />
-          </button>
+          </Link>
         </p>
       )}
       <div class="tools">
         {name !== null && (
           <>
-            <button type="button" onClick={() => go({ bench: name, from: '' })}>
+            <Link class="button" to={{ bench: name, from: '' }}>
               try a request
-            </button>
+            </Link>
             <button type="button" onClick={() => report(copyText('The URL', url))}>
               copy the URL
             </button>
-            <button type="button" onClick={() => go({ view: 'list', hook: name, id: '' })}>
+            <Link class="button" to={{ view: 'list', hook: name, id: '' }}>
               its deliveries
-            </button>
+            </Link>
           </>
         )}
         <span class="dim" role="status">

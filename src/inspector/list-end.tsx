@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import type { Feed } from './feed.ts'
 import { formatClock, formatCount } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { stepRows } from './range.ts'
 
 export function ListEnd({ feed }: { feed: Feed }): JSX.Element | null {
@@ -29,9 +29,9 @@ export function ListEnd({ feed }: { feed: Feed }): JSX.Element | null {
         <>
           {' '}
           {below.length === 1 ? 'One of them changed:' : `${formatCount(below.length)} of them changed:`}{' '}
-          <button type="button" class="link" onClick={() => go({ id: changed })}>
+          <Link class="link" to={{ id: changed }}>
             show {below.length === 1 ? 'it' : 'the last one'}
-          </button>
+          </Link>
         </>
       )}
     </p>

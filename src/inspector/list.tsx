@@ -4,7 +4,8 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 import type { Feed } from './feed.ts'
 import { formatLongDay } from './format.ts'
 import { ListEnd } from './list-end.tsx'
-import { go, type PagePlace } from './place.ts'
+import { Link } from './link.tsx'
+import type { PagePlace } from './place.ts'
 import { describeRow, findRowState, formatTook, glyphs, type ListItem, type ListRow, toListItems } from './rows.ts'
 import { Start } from './start.tsx'
 import { Age, Line, useNow } from './text.tsx'
@@ -159,7 +160,7 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
   // while the list scrolls, a row that stays visible is not drawn again
   return useMemo(
     () => (
-      <div
+      <Link
         class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}${isPicked ? ' picked' : ''}`}
         style={style}
         role="option"
@@ -167,10 +168,10 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
         aria-selected={isChosen}
         aria-posinset={position}
         aria-setsize={count}
-        onClick={(event) => {
-          if (row.kind === 'delivery' && (event.ctrlKey || event.metaKey)) onPick(row.id)
-          else go({ id: row.id })
-        }}
+        to={{ id: row.id }}
+        tabIndex={-1}
+        // the list keeps the focus, for its keys
+        onFocus={() => document.getElementById('list')?.focus({ preventScroll: true })}
       >
         <span
           class="outcome"
@@ -178,6 +179,7 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
           onClick={(event) => {
             if (row.kind !== 'delivery') return
             event.stopPropagation()
+            event.preventDefault()
             onPick(row.id)
           }}
         >
@@ -203,7 +205,7 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
         <span class="age">
           <Age at={row.at} now={now} />
         </span>
-      </div>
+      </Link>
     ),
     [row, now, style.top, style.height, isChosen, isPicked, position, count],
   )

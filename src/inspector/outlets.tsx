@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { FindingFields, OutletsFields } from '../model/api/health.ts'
 import { call } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { usePolled } from './polled.ts'
 import { describeException } from './said.ts'
 import { Table } from './table.tsx'
@@ -40,9 +40,9 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
             <td class={failed > 0 ? 'bad' : ''}>{formatCount(failed)}</td>
             <td>
               {failedId !== null && (
-                <button type="button" class="link" onClick={() => go({ view: 'list', id: failedId })}>
+                <Link class="link" to={{ view: 'list', id: failedId }}>
                   <Sentence text={error ?? ''} max={160} />
-                </button>
+                </Link>
               )}
             </td>
           </tr>

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ShapeFields } from '../model/api/shapes.ts'
 import { call } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { captureDelivery, useSaid } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
@@ -76,9 +76,9 @@ export function Example({ id, hasCode, report }: ExampleProps): JSX.Element {
   const { said, report: reportHere } = useSaid()
   return (
     <>
-      <button type="button" class="link" onClick={() => go({ view: 'list', id })}>
+      <Link class="link" to={{ view: 'list', id }}>
         show one
-      </button>{' '}
+      </Link>{' '}
       {hasCode && (
         <button type="button" onClick={() => (report ?? reportHere)(captureDelivery(id))}>
           make it a fixture

@@ -1,8 +1,8 @@
 // The pipe as a picture: its stages in order, each with its decision.
 import type { ComponentChildren, JSX } from 'preact'
 import type { JobFields, ShownDelivery } from '../model/api/answers.ts'
-import { go } from './place.ts'
 import { formatDuration, formatTimes } from './format.ts'
+import { Link } from './link.tsx'
 import { Line, Sentence, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
 import { hasFailed } from './rows.ts'
@@ -121,9 +121,9 @@ function Session({ job: { kind, agentId, sessionKey } }: { job: JobFields }): JS
   if (kind === 'status' || kind === 'callback') return null
   if (kind === 'deliver') return <Line text={sessionKey.replace(/^deliver:/, '')} max={160} />
   return (
-    <button type="button" class="link" onClick={() => go({ view: 'sessions', session: `${agentId}/${sessionKey}` })}>
+    <Link class="link" to={{ view: 'sessions', session: `${agentId}/${sessionKey}` }}>
       <Line text={`${agentId} ${sessionKey}`} max={160} />
-    </button>
+    </Link>
   )
 }
 
@@ -154,9 +154,9 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
       {job.endedBy !== null && (
         <p class="dim">
           replaced by{' '}
-          <button type="button" class="link" onClick={() => go({ view: 'list', id: job.endedBy ?? '' })}>
+          <Link class="link" to={{ view: 'list', id: job.endedBy ?? '' }}>
             <Line text={job.endedBy} max={80} />
-          </button>
+          </Link>
         </p>
       )}
       {showsError && job.lastError !== null && job.state !== 'done' && (

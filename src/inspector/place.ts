@@ -1,4 +1,5 @@
 // The state of the page, in the fragment of its URL: a bookmark keeps it, and no server or log gets it.
+import { createContext } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Filters } from './rows.ts'
 
@@ -46,7 +47,7 @@ function readPlace(): PagePlace {
   }
 }
 
-function toHash(place: Partial<PagePlace>): string {
+export function toHash(place: Partial<PagePlace>): string {
   const filled = Object.entries(place).filter(([name, value]) => value !== '' && !(name === 'view' && value === 'list'))
   return `#${new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()}`
 }
@@ -59,6 +60,9 @@ export function go(change: Partial<PagePlace>, { replaces = false } = {}): void 
   else history.pushState(null, '', hash)
   dispatchEvent(new Event('popstate'))
 }
+
+/** The place that the page shows: the addresses of links begin with its filters. */
+export const ShownPlace = createContext<PagePlace>(readPlace())
 
 export function usePlace(): PagePlace {
   const [place, setPlace] = useState(readPlace)

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import type { HealthFields } from '../model/api/health.ts'
 import { formatCount, formatDuration } from './format.ts'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { Table } from './table.tsx'
 import { Line, Time } from './text.tsx'
 
@@ -31,9 +31,9 @@ export function QueueView({ health }: { health: HealthFields }): JSX.Element {
               {state === undefined || value === '0' ? (
                 value
               ) : (
-                <button type="button" class={`link ${state}`} onClick={() => go({ view: 'list', state })}>
+                <Link class={`link ${state}`} to={{ view: 'list', state }}>
                   {value}
-                </button>
+                </Link>
               )}
             </dd>
           </div>

@@ -3,7 +3,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ReplayClass, ReplayReport } from '../model/api/replay.ts'
-import { countRequests, Group, Link, toClassName } from './group.tsx'
+import { countRequests, Group, DeliveryLink, toClassName } from './group.tsx'
 import { Table } from './table.tsx'
 import { CodeFrame, Line, Time } from './text.tsx'
 
@@ -139,7 +139,7 @@ function Requests({ deliveries, only }: RequestsProps): JSX.Element {
                 {one.class} <Line text={one.paths.join(', ')} max={120} />
               </td>
               <td>
-                <Link id={one.deliveryId} />
+                <DeliveryLink id={one.deliveryId} />
               </td>
             </tr>
           ))}

@@ -3,9 +3,10 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { EventFields, MessageFields, SessionFields, SessionRow, ShownSession } from '../model/api/sessions.ts'
 import { call } from './api.ts'
+import { Link } from './link.tsx'
 import { Markdown } from './markdown.tsx'
 import { Prompt } from './parts.tsx'
-import { go, type PagePlace } from './place.ts'
+import { type PagePlace } from './place.ts'
 import { useThrottled } from './polled.ts'
 import { describeException } from './said.ts'
 import { Line, LongText, Time } from './text.tsx'
@@ -66,9 +67,9 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
         ))}
       </nav>
       <section class="chat" id="view" aria-label="Transcript" tabIndex={0}>
-        <button type="button" class="back" onClick={() => go({ session: '' })}>
+        <Link class="button back" to={{ session: '' }}>
           ← sessions
-        </button>
+        </Link>
         {problem !== '' && <p class="empty bad">{problem}</p>}
         {slash < 0 && sessions !== undefined && sessions.length > 0 && <p class="empty">Choose a session.</p>}
         {shown !== undefined && slash >= 0 && <Chat {...shown} />}
@@ -84,17 +85,16 @@ function SessionList({ sessions, chosen }: { sessions: readonly SessionFields[];
     <ul>
       {sessions.map((session) => (
         <li key={toName(session)}>
-          <button
-            type="button"
+          <Link
             class="session"
             aria-current={toName(session) === chosen}
-            onClick={() => go({ view: 'sessions', session: toName(session) })}
+            to={{ view: 'sessions', session: toName(session) }}
           >
             <Line text={session.sessionKey} max={120} />
             <span class="dim">
               <Line text={session.agentId} max={40} /> <Time at={session.updatedAt} />
             </span>
-          </button>
+          </Link>
         </li>
       ))}
     </ul>
@@ -133,9 +133,9 @@ function Chat({ session, events }: { session: ShownSession; events: readonly Eve
             <li key={at} class={`message ${each.message.role}`}>
               <div class="dim">
                 {each.message.role} <Time at={each.at} />{' '}
-                <button type="button" class="link" onClick={() => go({ view: 'list', id: each.message.runId })}>
+                <Link class="link" to={{ view: 'list', id: each.message.runId }}>
                   run
-                </button>
+                </Link>
               </div>
               <Message message={each.message} />
             </li>

@@ -6,7 +6,7 @@ import { call } from './api.ts'
 import { quoteForShell, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { useHooks } from './hooks.tsx'
-import { go } from './place.ts'
+import { Link } from './link.tsx'
 import { copyText, useSaid } from './said.ts'
 import { Line } from './text.tsx'
 import { buildPayload } from './typed.ts'
@@ -57,9 +57,9 @@ function FirstSteps({ all }: { all: HooksFields }): JSX.Element {
         <button type="button" class="primary" onClick={() => report(send())}>
           send a test event
         </button>
-        <button type="button" onClick={() => go({ view: 'hooks', bench: hook, from: '' })}>
+        <Link class="button" to={{ view: 'hooks', bench: hook, from: '' }}>
           try it on the bench
-        </button>
+        </Link>
       </div>
       <p>
         <code class="id">

@@ -48,7 +48,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     const review = page.getByRole('article', { name: 'Hook review' })
     await review.getByText('needs the hook token').waitFor(wait)
     await review.getByText(`${stage.gateway.url}/review`).waitFor(wait)
-    expect(await review.getByRole('link', { name: 'review.ts' }).getAttribute('href')).toMatch(
+    expect(await review.getByRole('link', { name: 'review.ts', exact: true }).getAttribute('href')).toMatch(
       /^vscode:.*review\.ts:1$/,
     )
     await review.getByText('In the last hour: 1 delivery, 1 parked.').waitFor(wait)
@@ -59,7 +59,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     ])
     expect(await findBarriers(page)).toEqual([])
     await shoot(page, 'hooks')
-    await review.getByRole('button', { name: 'no reviewer for this' }).click()
+    await review.getByRole('link', { name: 'no reviewer for this' }).click()
     await page.locator('#detail').getByRole('button', { name: id }).waitFor(wait)
   })
 
@@ -157,7 +157,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.getByText('The curl command is in the clipboard.').waitFor(wait)
     expect(await readClipboard()).toContain(`--data-raw '{"title": "sent"}'`)
     await page.locator('#send').click()
-    await page.getByRole('button', { name: 'the delivery' }).click()
+    await page.getByRole('link', { name: 'the delivery' }).click()
     await openTab(page, 'Request')
     await page.locator('#detail').getByText('sent', { exact: true }).waitFor(wait)
     await page.locator('.menu > summary').click()
@@ -172,7 +172,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
   test('Health names the cause of parked deliveries, Attention says how many would work now, and a save that corrects the code runs them again', async () => {
     await stage.post('review', { title: 'x', bad: true })
     await show(page, 'view=health')
-    await page.locator('.verdict', { hasText: 'parked: review.ts:3' }).getByRole('button').click()
+    await page.locator('.verdict', { hasText: 'parked: review.ts:3' }).getByRole('link').click()
     const cause = page.locator('.cause', { hasText: 'review.ts:3' })
     await cause.getByRole('button', { name: 'would they work now?' }).click()
     await cause.getByText('0 of 2 would work now').waitFor(wait)

@@ -27,6 +27,7 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
       const errors: string[] = []
       const page = await openPage(browser, gateway, { colorScheme, errors })
       const click = (name: string) => page.getByRole('button', { name, exact: true }).click()
+      const follow = (name: string) => page.getByRole('link', { name, exact: true }).click()
       await page.locator('.row.refused', { hasText: hook }).click()
       await click('add this hook')
       await click('make a transform')
@@ -48,10 +49,10 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
       await prompt.getByText('Ask about t-1').waitFor(wait)
       // the first fixture keeps the edit from going live, until it expects the new message
       await page.getByText('1 not live', { exact: true }).waitFor(wait)
-      await click('replay')
+      await follow('replay')
       await click('update fixtures')
       await page.getByText('live', { exact: true }).waitFor(wait)
-      await click('hooks')
+      await follow('hooks')
       await click('what do its fixtures cover?')
       await page.getByText(`${hook}.ts:8`).waitFor(wait)
       await shoot(page, `first-transform-${colorScheme}`)
@@ -61,7 +62,7 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
       await page.getByText('It expects the decision accept.').waitFor(wait)
       await click('send it for real')
       await page.getByRole('status').getByText('200').waitFor(wait)
-      await click('the delivery')
+      await follow('the delivery')
       await page.locator('#detail').getByText('Ask about t-1').first().waitFor(wait)
       expect(errors).toEqual([])
     },

@@ -161,7 +161,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
 
   test('health shows the deliveries of each hook in the last hour, and a plot shows the values of the minute under the pointer', async () => {
     const rates = page.getByRole('region', { name: 'Hooks in the last hour' })
-    await rates.getByRole('button', { name: 'plain' }).waitFor(wait)
+    await rates.getByRole('link', { name: 'plain' }).waitFor(wait)
     expect(await rates.locator('tbody td').nth(2).innerText()).toMatch(/^[1-9]/)
     // a failure that is over is counted, but it is not shown here
     await rates.getByRole('columnheader', { name: 'last open failure' }).waitFor(wait)

@@ -54,7 +54,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
   })
 
   test('one click shows since when deliveries have failed', async () => {
-    await page.getByRole('button', { name: /^attention/ }).click()
+    await page.getByRole('link', { name: /^attention/ }).click()
     const cause = page.locator('.cause', { hasText: 'no buyer · orders.ts:2' })
     await cause.getByText(/^■ 2 parked$/).waitFor(wait)
     expect(await cause.innerText()).toMatch(/the first \d+ (s|min) ago/)
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
       'hooks/transforms/orders.fixtures/first.json': JSON.stringify({ request, expect: { decision: 'skip' } }),
       [file]: renderTransform(''),
     })
-    await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'replay' }).click()
+    await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'replay' }).click()
     const works = page.locator('.group.now-works h3')
     await works.waitFor(wait)
     expect(await works.innerText()).toContain('2 requests')
@@ -78,13 +78,13 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     await failing.getByRole('button', { name: 'update fixtures' }).click()
     await failing.waitFor({ ...wait, state: 'hidden' })
     // the edit is live, and the parked deliveries have run again without a click
-    await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'health' }).click()
+    await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'health' }).click()
     await page.locator('.verdict', { hasText: 'Nothing needs attention.' }).waitFor(wait)
   })
 
   test('one click on a delivery shows its reply', async () => {
-    await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'deliveries' }).click()
-    await page.locator('.states').getByRole('button', { name: 'all' }).click()
+    await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'deliveries' }).click()
+    await page.locator('.states').getByRole('link', { name: 'all' }).click()
     await page.locator('.rows .row', { hasText: 'Order o-2' }).click()
     const said = page.getByRole('region', { name: 'Beginning of the reply' })
     await said.waitFor(wait)

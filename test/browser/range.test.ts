@@ -52,7 +52,7 @@ describeFilled('the list as a part of the store', (fill) => {
       await end.getByText('One of them changed: show it').waitFor(wait)
       expect([await countRows(page), await page.locator(`#row-${deliveries[0]?.id}`).count()]).toEqual([before, 0])
       await shoot(page, 'range-below')
-      await end.getByRole('button', { name: 'show it' }).click()
+      await end.getByRole('link', { name: 'show it' }).click()
       await page.locator('#detail').getByText('dropped').first().waitFor(wait)
       await show(page, '')
 

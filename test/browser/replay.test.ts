@@ -301,7 +301,7 @@ describe.skipIf(!hasBrowser)(
         for (const kind of kinds) await held.post('x', { kind })
         const other = await held.open()
         writeFiles(held.gateway.dir, { [file]: third })
-        await other.getByRole('button', { name: 'a save waits' }).click()
+        await other.getByRole('link', { name: 'a save waits' }).click()
         const summary = other.locator('.replay > .said')
         await summary.getByText('A save is not live. 10 requests, 10 would differ.').waitFor(wait)
         await other.getByRole('button', { name: 'publish' }).click()

@@ -181,7 +181,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
       expect(await findBarriers(page)).toEqual([])
       await shoot(page, `drift-${colorScheme}`)
     }
-    await change.getByRole('button', { name: 'show one' }).click()
+    await change.getByRole('link', { name: 'show one' }).click()
     await page.locator('#detail').getByRole('button', { name: id }).waitFor(wait)
   })
 

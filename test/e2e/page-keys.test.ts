@@ -53,6 +53,57 @@ describe('codes that open the page', () => {
   })
 })
 
+describe('tokens that open the page', () => {
+  const makeToken = async (name: string, body: object) => {
+    const headers = toBearer(gatewayToken)
+    const answer = await send(port, {
+      method: 'POST',
+      target: '/api/tokens',
+      headers,
+      body: JSON.stringify({ name, ...body }),
+    })
+    return (JSON.parse(answer.body) as { token: string }).token
+  }
+  const statusOf = async (method: string, target: string, key: string) =>
+    (await ask(method, target, toBearer(key))).status
+
+  test('a key that was exchanged for a token has the rights of the token, and ends when the token is revoked', async () => {
+    const token = await makeToken('ada', { may: ['read'] })
+    const { status, body } = await exchangeCode(token)
+    const key = body['key'] ?? ''
+    expect([status, key]).toEqual([200, expect.stringMatching(/^hlk_[\w-]{65,128}$/)])
+    expect(await statusOf('GET', '/api/deliveries', key)).toBe(200)
+    expect(await statusOf('POST', '/api/parked/retry', key)).toBe(401)
+    // no further key, and no longer life
+    expect(await statusOf('POST', '/api/page/key', key)).toBe(401)
+    expect(await statusOf('POST', '/api/page/code', key)).toBe(401)
+    // the name of another token, or none, needs another signature
+    const bytes = Buffer.from(key.slice(4), 'base64url')
+    const withoutId = Buffer.concat([bytes.subarray(0, 16), bytes.subarray(-32)])
+    expect(await statusOf('GET', '/api/deliveries', `hlk_${withoutId.toString('base64url')}`)).toBe(401)
+    await ask('POST', '/api/tokens/ada/revoke', toBearer(gatewayToken))
+    expect(await statusOf('GET', '/api/deliveries', key)).toBe(401)
+  })
+
+  test('a token without the right to read opens no page, and wrong tokens are throttled', async () => {
+    const sender = await makeToken('sender', { may: ['send:plain'] })
+    expect((await exchangeCode(sender)).status).toBe(401)
+    const guessed: number[] = []
+    const other = await startInside()
+    const exchangeThere = async (code: string) => {
+      const headers = { authorization: `Bearer ${code}` }
+      return (await fetch(`${other.adminUrl}/api/page/key`, { method: 'POST', headers })).status
+    }
+    for (let n = 0; n < 40; n++) guessed.push(await exchangeThere(`guess ${n}`))
+    expect(guessed.at(-1)).toBe(429)
+    // the operator is never locked out
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    const answer = await fetch(`${other.adminUrl}/api/page/code`, { method: 'POST', headers })
+    expect(await exchangeThere(((await answer.json()) as { code: string }).code)).toBe(200)
+    await other.stop()
+  })
+})
+
 describe('keys of the page', () => {
   const createStage = () => {
     const now = { at: 1_000, token: 'one' }
@@ -67,9 +118,9 @@ describe('keys of the page', () => {
     now.at += 1
     expect(keys.exchange(late.text)).toBeUndefined()
     now.at += 12 * 3_600_000 - 2
-    expect(keys.isValid(key)).toBe(true)
+    expect(keys.read(key)).toEqual({ tokenId: undefined })
     now.at += 1
-    expect(keys.isValid(key)).toBe(false)
+    expect(keys.read(key)).toBeUndefined()
   })
 
   test('a new gateway token ends all codes and keys', () => {
@@ -77,7 +128,7 @@ describe('keys of the page', () => {
     const key = keys.exchange(keys.issueCode().text)?.text ?? ''
     const other = keys.issueCode().text
     now.token = 'two'
-    expect([keys.isValid(key), keys.exchange(other)]).toEqual([false, undefined])
+    expect([keys.read(key), keys.exchange(other)]).toEqual([undefined, undefined])
   })
 
   test('the number of codes for the page is limited, and the oldest codes are forgotten', () => {
@@ -113,9 +164,9 @@ describe('keys of the page', () => {
   test('a key of the page expires at its time, whichever gateway checks it', () => {
     const [before, after] = [createStage(), createStage()]
     const key = before.keys.exchange(before.keys.issueCode().text)?.text ?? ''
-    expect(after.keys.isValid(key)).toBe(true)
+    expect(after.keys.read(key)).toEqual({ tokenId: undefined })
     after.now.at += 12 * 3_600_000
-    expect(after.keys.isValid(key)).toBe(false)
+    expect(after.keys.read(key)).toBeUndefined()
   })
 
   test('a key of the page with any changed byte is invalid', () => {
@@ -125,11 +176,11 @@ describe('keys of the page', () => {
     for (let at = 0; at < bytes.length; at++) {
       const forged = Buffer.from(bytes)
       forged[at] = (forged[at] ?? 0) ^ 1
-      expect(keys.isValid(`hlk_${forged.toString('base64url')}`)).toBe(false)
+      expect(keys.read(`hlk_${forged.toString('base64url')}`)).toBeUndefined()
     }
     for (const odd of ['', 'hlk_', `${key}A`, key.slice(0, -1), `hlk_${'A'.repeat(64)}`])
-      expect(keys.isValid(odd)).toBe(false)
-    expect(keys.isValid(key)).toBe(true)
+      expect(keys.read(odd)).toBeUndefined()
+    expect(keys.read(key)).toEqual({ tokenId: undefined })
   })
 
   test('the proof of a gateway depends on the challenge and on its token, and needs only the public part of the key', () => {

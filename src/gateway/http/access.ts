@@ -7,6 +7,7 @@ import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../gen
 import type { Clock } from '../../store/store.ts'
 
 type Tokens = Pick<Generation, 'tokens'>
+type TokenOperator = Pick<Token, 'name' | 'id' | 'expiresAt'> & { readonly right: AdminRight }
 
 export type Access = {
   /**
@@ -31,7 +32,9 @@ export type Access = {
   /** The tokens that may wait for runs now, as `findKeyScope` names them: an id, or undefined for all hook tokens. */
   listRunUsers(live: Tokens): readonly (string | undefined)[]
   /** The name of a token, and its right on the admin port. Undefined for any other text. */
-  findOperator(given: string, live: Tokens): { readonly name: string; readonly right: AdminRight } | undefined
+  findOperator(given: string, live: Tokens): TokenOperator | undefined
+  /** The same for the id of a token. */
+  findOperatorById(tokenId: string, live: Tokens): TokenOperator | undefined
 }
 
 /** `stored`: the tokens of the store, as they were read last. Those of the configuration are searched first. */
@@ -71,12 +74,14 @@ export function createAccess({
       [...tokens.all, ...stored().all]
         .filter((token) => omitExpired(token) !== undefined && mayUseRuns(token))
         .map(({ id, may }) => (may === 'hook' ? undefined : id)),
-    findOperator(given, live) {
-      const token = find(given, live)
-      const right = token === undefined || token.may === 'hook' ? undefined : findAdminRight(token.may)
-      return token && right && { name: token.name, right }
-    },
+    findOperator: (given, live) => toOperator(find(given, live)),
+    findOperatorById: (tokenId, live) => toOperator(omitExpired(findById(tokenId, live))),
   }
+}
+
+function toOperator(token: Token | undefined): TokenOperator | undefined {
+  const right = token === undefined || token.may === 'hook' ? undefined : findAdminRight(token.may)
+  return token && right && { name: token.name, id: token.id, expiresAt: token.expiresAt, right }
 }
 
 function mayUseRuns({ may }: Token): boolean {

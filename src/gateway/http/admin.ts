@@ -96,7 +96,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     ...handleAlerts(parts),
     ...handleAttention(parts),
     ...handleStream({ ...parts, operators }),
-    ...handlePage({ keys, auditor: parts.auditor }),
+    ...handlePage({ keys, operators, auditor: parts.auditor }),
     ...handleReplays(parts),
     ...handleBench(parts),
     ...handleShapes(parts),

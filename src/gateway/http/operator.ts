@@ -18,6 +18,8 @@ import { createThrottle } from './throttle.ts'
 
 /** Who calls the admin port. `name`: a name for people, never the token itself. */
 type Operator = { readonly kind: 'token' | 'page'; readonly name: string; readonly right: AdminRight }
+/** The owner of a token with few rights. */
+type TokenOwner = NonNullable<ReturnType<Access['findOperator']>>
 
 /** What a guard must know of a call. */
 type GuardedCall = Pick<Call, 'right' | 'rightWithBody' | 'isForTokens' | 'act' | 'query' | 'body'>
@@ -37,6 +39,8 @@ export type OperatorCheck = {
   require(req: IncomingMessage, needed: AdminRight): Operator | undefined
   /** Checks again the operator of a request that is still open. Undefined after the token was revoked or has expired. Counts no failure. */
   find(req: IncomingMessage, needed: AdminRight): Operator | undefined
+  /** The owner of the token with few rights in a request. Undefined for any other token; a wrong one counts as in `require`. */
+  requireOwner(req: IncomingMessage): TokenOwner | undefined
   /** The name of the token in a refused request; undefined if the gateway has no such token. */
   findRefused(req: IncomingMessage): Pick<Operator, 'kind' | 'name'> | undefined
 }
@@ -48,8 +52,8 @@ export function createOperatorCheck({
   clock,
 }: {
   generation: () => Generation
-  access: Pick<Access, 'findOperator' | 'findName'>
-  keys: Pick<PageKeys, 'hasKeyForm' | 'isValid'>
+  access: Pick<Access, 'findOperator' | 'findOperatorById' | 'findName'>
+  keys: Pick<PageKeys, 'hasKeyForm' | 'read'>
   clock: Clock
 }): OperatorCheck {
   const throttle = createThrottle({ clock })
@@ -60,40 +64,67 @@ export function createOperatorCheck({
     const given = readToken(req.rawHeaders)
     const expected = generation().config.gateway.token
     if (given.kind !== 'token' || expected === undefined) return undefined
-    if (keys.hasKeyForm(given.token))
-      return keys.isValid(given.token) ? { kind: 'page', name: nameKey(given.token), right: 'admin' } : undefined
+    if (keys.hasKeyForm(given.token)) {
+      const operator = findPage(given.token)
+      return operator && includesRight(operator.right, needed) ? operator : undefined
+    }
     if (check?.token !== expected) check = { token: expected, matches: createSecretSet([expected]) }
     if (check.matches(given.token)) return { kind: 'token', name: 'gateway.token', right: 'admin' }
     const found = access.findOperator(given.token, generation())
     return found && includesRight(found.right, needed) ? { kind: 'token', ...found } : undefined
   }
 
-  return {
-    find,
-    require(req, needed) {
-      const given = readToken(req.rawHeaders)
-      if (given.kind === 'none' || generation().config.gateway.token === undefined) return undefined
-      // before the throttle: another program on this machine must not lock the operator out with its guesses
-      const operator = find(req, needed)
-      if (operator !== undefined) return operator
-      if (given.kind === 'token' && keys.hasKeyForm(given.token)) {
-        // not counted: pages that stay open after their key has expired would lock out the operator, and nobody guesses 256 bits
-        throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
-      }
-      const client = clientOf(req)
-      const retryAfterSeconds = throttle.readLockSeconds(client)
-      if (retryAfterSeconds !== undefined) {
-        throw new Problem('rate-limited', 'Too many wrong tokens. Try again later.', { retryAfterSeconds })
-      }
-      throttle.fail(client)
+  /** The operator of a key of the page: the audit log names the owner of the token that the key was exchanged for. */
+  function findPage(key: string): Operator | undefined {
+    const page = keys.read(key)
+    if (page === undefined) return undefined
+    if (page.tokenId === undefined) return { kind: 'page', name: nameKey(key), right: 'admin' }
+    const owner = access.findOperatorById(page.tokenId, generation())
+    return owner && { kind: 'page', name: owner.name, right: owner.right }
+  }
+
+  function requireOperator(req: IncomingMessage, needed: AdminRight): Operator | undefined {
+    const given = readToken(req.rawHeaders)
+    if (given.kind === 'none' || generation().config.gateway.token === undefined) return undefined
+    // before the throttle: another program on this machine must not lock the operator out with its guesses
+    const operator = find(req, needed)
+    if (operator !== undefined) return operator
+    if (given.kind === 'token' && keys.hasKeyForm(given.token)) {
+      // not counted: pages that stay open after their key has expired would lock out the operator, and nobody guesses 256 bits
+      const operator = findPage(given.token)
       throw new Problem(
         'unauthorized',
-        'This is neither the gateway token nor a token with the right to this call. Commands send the gateway.token of their config directory.',
+        operator === undefined
+          ? 'The key of this page is no longer valid. "hookloom open" opens it again.'
+          : `The page was opened by "${operator.name}", which has not the right "${needed}".`,
       )
+    }
+    const client = clientOf(req)
+    const retryAfterSeconds = throttle.readLockSeconds(client)
+    if (retryAfterSeconds !== undefined) {
+      throw new Problem('rate-limited', 'Too many wrong tokens. Try again later.', { retryAfterSeconds })
+    }
+    throttle.fail(client)
+    throw new Problem(
+      'unauthorized',
+      'This is neither the gateway token nor a token with the right to this call. Commands send the gateway.token of their config directory.',
+    )
+  }
+
+  return {
+    find,
+    require: requireOperator,
+    requireOwner(req) {
+      const given = readToken(req.rawHeaders)
+      const owner = given.kind === 'token' ? access.findOperator(given.token, generation()) : undefined
+      if (owner === undefined) requireOperator(req, 'read')
+      return owner
     },
     findRefused(req) {
       const given = readToken(req.rawHeaders)
-      const name = given.kind === 'token' ? access.findName(given.token, generation()) : undefined
+      if (given.kind !== 'token') return undefined
+      if (keys.hasKeyForm(given.token)) return findPage(given.token)
+      const name = access.findName(given.token, generation())
       return name === undefined ? undefined : { kind: 'token', name }
     },
   }

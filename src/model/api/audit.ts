@@ -5,7 +5,7 @@ const { object, string } = z
 
 /**
  * The kinds of actors. token: a token of the configuration, such as gateway.token, or of the store. page: a key of the page, named by the first
- * digits of its SHA-256. code: a code of `hookloom open`. command: `hookloom` on the machine of the store. signal: a signal to the process.
+ * digits of its SHA-256, or by the token that it was exchanged for. code: a code of `hookloom open`. command: `hookloom` on the machine of the store. signal: a signal to the process.
  * save: a save of a file in the config directory. sender: a sender that gave its secret.
  */
 const actorKinds = ['token', 'page', 'code', 'command', 'signal', 'save', 'sender'] as const

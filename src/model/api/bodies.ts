@@ -116,10 +116,10 @@ export const writtenFile = {
   shown: ['what', 'tool'],
 } as const satisfies CallBody
 
-/** `key`: the public part of a key. */
+/** `key`: the public part of a key, which ends with the id of a token for a key with few rights. */
 export const proofQuestion = {
-  schema: z.strictObject({ key: z.hex().length(32), challenge: z.hex().length(64) }),
-  form: 'The body must be {"key": "<32 hex digits>", "challenge": "<64 hex digits>"}.',
+  schema: z.strictObject({ key: z.hex().min(32).max(128), challenge: z.hex().length(64) }),
+  form: 'The body must be {"key": "<at least 32 hex digits>", "challenge": "<64 hex digits>"}.',
   maxBytes: 1_024,
   shown: [],
 } as const satisfies CallBody

@@ -258,7 +258,7 @@ export const calls = {
   ),
   'POST /api/page/key': openToAll(
     null,
-    'Exchanges a code, sent as a Bearer token, for a key.',
+    'Exchanges a code or a token with the right `read`, sent as a Bearer token, for a key of the page.',
     object({ ...until, key: string() }),
   ),
   'POST /api/page/proof': openToAll(null, 'Proves that the gateway made a key.', object({ proof: string() }), {
