@@ -55,6 +55,12 @@ export function withChanges<Kind extends Store>(store: Kind, { noteChange }: Pic
       for (const { deliveryId } of jobs) if (deliveryId !== undefined) noteChange(deliveryId)
       return jobs
     },
+    // a job without room in a budget is queued again
+    async reserve(job, reservations) {
+      const reserved = await store.reserve(job, reservations)
+      if (reserved.kind === 'waits') noteChange(job.id)
+      return reserved
+    },
     report: (job, report) => noteIfWritten(store.report(job, report), job.id),
     async noteRepeats(repeats) {
       await store.noteRepeats(repeats)
