@@ -178,7 +178,8 @@ describeEngines('a recording of kept requests', (start) => {
 
   test('the commands of the guide and of its workflow run as printed, and give a comment and an exit code', async () => {
     const page = 'src/gateway/replay/README.md'
-    const env = { ...toChildEnv(), PATH: process.env['PATH'] ?? '', HOOKLOOM_HOME: dir, GITHUB_SECRET: secret }
+    const path = `${join(workspace, 'base/node_modules/.bin')}:${process.env['PATH']}`
+    const env = { ...toChildEnv(), PATH: path, HOOKLOOM_HOME: dir, GITHUB_SECRET: secret }
     const run = (command: string) => runProcess('bash', ['-c', `cd ${workspace} && ${command}`], { env })
     const [record = '', compare = ''] = readBlocks(page).flatMap(({ language, text }) =>
       language === 'sh' ? text : [],
