@@ -1,5 +1,5 @@
 // The proved bytes are the parsed bytes: a captured request with other headers has the same payload, or it is refused.
-import { createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
+import { createHash, createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'
@@ -19,8 +19,11 @@ const form = 'application/x-www-form-urlencoded'
 const publicUrl = 'https://gateway.example'
 
 const all: readonly Scheme[] = schemes
-// the other proofs need a certificate or keys that are fetched: test/unit/gateway/http/proved-body.test.ts has every scheme
-const signable = all.filter((row) => !('jwksUrl' in row) && !['aws-sns', 'paypal', 'plaid'].includes(row.id))
+// the other proofs need a certificate, keys that are fetched, or an encrypted body: test/unit/gateway/http/proved-body.test.ts has every scheme
+const signable = all.filter((row) => !('jwksUrl' in row) && !['aws-sns', 'lark', 'paypal', 'plaid'].includes(row.id))
+const isForm = (scheme: Scheme) => ['mandrill', 'twilio'].includes(scheme.id)
+/** Klaviyo signs its time as text. */
+const timeText = { 'klaviyo-timestamp': 'Tue, 14 Nov 2023 22:13:20 GMT' }
 const edwards = generateKeyPairSync('ed25519')
 const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
@@ -70,16 +73,35 @@ function buildDelivery(scheme: Scheme): Signed {
   const given = { id: `evt_${deliveries}`, text: forged }
   const url = `/hooks/${scheme.id}`
   if (scheme.kind === 'code' || scheme.kind === 'client-state') {
-    return { url, proof: [], body: Buffer.from(JSON.stringify(toOwnProof(scheme, given))) }
+    const body = Buffer.from(JSON.stringify(toOwnProof(scheme, given)))
+    return { url, proof: toOwnHeaders(scheme.id, body), body }
   }
-  if (scheme.id === 'twilio') {
+  if (isForm(scheme)) {
     const body = Buffer.from(new URLSearchParams({ Body: '{"a":"&payload={}&"}', MessageSid: given.id }).toString())
     const signed = { body, now, method: 'POST', url, headers: { 'content-type': form } }
     return { url, proof: Object.entries(signRequest(settings, signed, known)), body }
   }
   const body = Buffer.from(JSON.stringify(stampPayload(settings, given, now, known)))
   if (scheme.kind === 'ed25519' || scheme.kind === 'ecdsa') return { url, proof: toKeyProof(scheme, body), body }
-  return { url, proof: Object.entries(signRequest(settings, { body, now, method: 'POST', url }, known)), body }
+  const headers = scheme.id === 'klaviyo' ? timeText : {}
+  const proof = signRequest(settings, { body, now, method: 'POST', url, headers }, known)
+  return { url, proof: Object.entries({ ...headers, ...proof }), body }
+}
+
+/** The proofs that stand in headers and are no scheme of their own. */
+function toOwnHeaders(id: string, body: Buffer): Headers {
+  const { now } = gateway.time
+  if (id === 'dingtalk') {
+    const sign = createHmac('sha256', secret).update(`${now}\n${secret}`).digest('base64')
+    return Object.entries({ timestamp: String(now), sign })
+  }
+  if (id !== 'cloudinary') return []
+  const at = String(now / 1000)
+  const signature = createHash('sha256')
+    .update(body)
+    .update(at + secret)
+    .digest('hex')
+  return Object.entries({ 'x-cld-timestamp': at, 'x-cld-signature': signature })
 }
 
 function toOwnProof(scheme: Extract<Scheme, { kind: 'code' | 'client-state' }>, given: object): object {
@@ -92,6 +114,8 @@ function toOwnProof(scheme: Extract<Scheme, { kind: 'code' | 'client-state' }>, 
     const signature = createHmac('sha256', secret).update(`${at}token-${deliveries}`).digest('hex')
     return { ...given, signature: { timestamp: at, token: `token-${deliveries}`, signature } }
   }
+  if (scheme.id === 'lark-token') return { ...given, token: secret }
+  if (scheme.id !== 'adyen') return given
   const hmacSignature = createHmac('sha256', Buffer.from(secret, 'hex')).update('p:::::::').digest('base64')
   return {
     ...given,
@@ -155,8 +179,7 @@ test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
     for (const [name, headers] of unsigned) {
       const signed = buildDelivery(scheme)
       if (headers === bearer && signed.proof.some(([own]) => own === 'authorization')) continue
-      const isForm = scheme.id === 'twilio'
-      const payload = isForm
+      const payload = isForm(scheme)
         ? JSON.stringify(Object.fromEntries(new URLSearchParams(signed.body.toString())))
         : signed.body.toString()
       const read = await readPayload(await send(signed, headers))
