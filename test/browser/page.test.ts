@@ -123,17 +123,22 @@ describe.skipIf(!hasBrowser)(
       const other = await stage.open()
       const session = await other.context().newCDPSession(other)
       const files = new Map<string, string>()
-      const answers: string[] = []
+      const codes: [requestId: string, code: number][] = []
       session.on('Network.requestWillBeSent', ({ requestId, request }) => files.set(requestId, request.url))
-      session.on('Network.responseReceivedExtraInfo', ({ requestId, statusCode }) => {
-        const { pathname } = new URL(files.get(requestId) ?? 'http://unknown/')
-        if (pathname.startsWith('/inspector/page')) answers.push(`${statusCode} ${pathname}`)
-      })
+      // it may come before the event of its request
+      session.on('Network.responseReceivedExtraInfo', ({ requestId, statusCode }) =>
+        codes.push([requestId, statusCode]),
+      )
+      const listAnswers = () =>
+        codes
+          .map(([requestId, code]) => `${code} ${new URL(files.get(requestId) ?? 'http://unknown/').pathname}`)
+          .filter((answer) => answer.includes(' /inspector/page'))
+          .toSorted()
       await session.send('Network.enable')
       await other.reload()
       await other.getByRole('navigation', { name: 'Views' }).waitFor(wait)
       const expected = ['304 /inspector/page.css', '304 /inspector/page.js']
-      await expect.poll(() => answers.toSorted(), wait).toEqual(expected)
+      await expect.poll(listAnswers, wait).toEqual(expected)
       await other.close()
     })
 

@@ -216,7 +216,7 @@ describe('transforms that use too much memory', () => {
       const grown = join(stage.root, 'grown')
       const modules = await stage.load('slow.ts')
       const slow = readResult(modules['slow.ts'], { grown })
-      await vi.waitFor(() => expect(readBegins(stage)).toEqual(['run']))
+      await vi.waitFor(() => expect(readBegins(stage)).toEqual(['run']), { timeout: 60_000 })
       const code = `globalThis.all = Array.from({ length: 300 }, () => Buffer.alloc(1e6, 1))
         require('node:fs').writeFileSync(${JSON.stringify(grown)}, '')
         setInterval(() => {}, 1000)`

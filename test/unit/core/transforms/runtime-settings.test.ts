@@ -24,7 +24,7 @@ describe('threads with changed settings', () => {
     await write({ 'good.ts': good, 'endless.ts': 'export default () => new Promise(() => {})\n' })
     const before = await load('good.ts', 'endless.ts')
     runtime.serve(new Map(Object.entries(before)))
-    Object.assign(settings, { env: { WORD: 'new' }, timeoutMs: 5000 })
+    Object.assign(settings, { env: { WORD: 'new' }, timeoutMs: 60_000 })
     const after = await load('good.ts', 'endless.ts')
     expect(runtime.state().serving).toHaveLength(2)
     expect(await readResult(before['good.ts'])).toBe('old')

@@ -18,9 +18,9 @@ export type Stage = {
   readonly settings: { timeoutMs: number; memoryMb: number; workers: number; env: Readonly<Record<string, string>> }
 }
 
-/** Defaults: two workers, five seconds and 128 MB. Everything ends with the test. */
+/** Defaults: two workers, a minute, which also a busy machine does not need, and 128 MB. Everything ends with the test. */
 export async function createStage(options: Partial<RuntimeOptions> & Partial<Stage['settings']> = {}): Promise<Stage> {
-  const { timeoutMs = 5000, memoryMb = 128, workers = 2, env = {}, ...rest } = options
+  const { timeoutMs = 60_000, memoryMb = 128, workers = 2, env = {}, ...rest } = options
   const settings = { timeoutMs, memoryMb, workers, env }
   const { root } = await createConfigDir()
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog, ...rest })
