@@ -1,7 +1,7 @@
 // Channels post messages to people. A channel makes one attempt and returns its result; the worker decides about retries.
 import { z } from 'zod'
 import { cut, toPrintableLine } from '../base/text.ts'
-import type { ProblemRecord } from '../core/model/problem.ts'
+import type { OwnCode } from './own.ts'
 
 /**
  * `markdown`: a reply. `plain`: an alert, which may name anything from a request: each character is shown, and nothing in it is markup, a mention
@@ -193,22 +193,8 @@ export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> =
   | SimpleChannelDefinition<Options>
   | FullChannelDefinition<Options>
 
-/** A loaded channel of an integrator. `broken`: its messages wait until the code is corrected. */
-export type OwnChannel = {
+/** A loaded channel of an integrator. `broken`: its messages wait until the code is corrected. `options`: with the keys of the gateway. */
+export type OwnChannel = OwnCode<ChannelDefinition<unknown>> & {
   /** `own:<name>` for a file of hooks/channels. */
   readonly id: string
-  /** The file of its code, for messages. */
-  readonly label: string
-} & (
-  | {
-      readonly kind: 'sound'
-      readonly definition: ChannelDefinition<unknown>
-      /** The options that the schema returned, and the keys of the gateway. */
-      readonly options: unknown
-      /** The hash of its code. */
-      readonly hash: string
-      /** Describes an exception with its place: `a TypeError at zulip.ts:12`. */
-      describeThrown(thrown: unknown): string
-    }
-  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
-)
+}

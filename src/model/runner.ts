@@ -1,11 +1,11 @@
 // Runners perform agent turns. A runner gets a finished prompt and returns the result; the worker decides about retries, timeouts and
 // records.
+import type { OwnCode } from './own.ts'
 import type { AgentAction, Thinking } from '../core/model/action.ts'
 import type { z } from 'zod'
 import type { Probe } from './channel.ts'
 import type { ModelsConfig } from './config/agents.ts'
 import type { Message, RunVerdict, Usage } from './job.ts'
-import type { ProblemRecord } from '../core/model/problem.ts'
 import type { JsonValue } from '../base/json.ts'
 
 export type RunRequest = {
@@ -119,15 +119,7 @@ export type RunnerDefinition<Options = unknown> = {
 }
 
 /** A loaded runner of a plugin. `broken`: its turns wait until the code is corrected. */
-export type OwnRunner = { readonly name: string; readonly label: string } & (
-  | {
-      readonly kind: 'sound'
-      readonly definition: RunnerDefinition
-      readonly options: unknown
-      describeThrown(thrown: unknown): string
-    }
-  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
-)
+export type OwnRunner = OwnCode<RunnerDefinition> & { readonly name: string }
 
 export type RunFailure = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
 

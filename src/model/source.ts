@@ -1,9 +1,9 @@
 // Sources: what the gateway watches and fetches itself, such as a mailbox. The gateway runs the passes of a source; the source says what is new.
+import type { OwnCode } from './own.ts'
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import type { Log } from '../base/log.ts'
 import type { Sleep } from '../base/retry.ts'
-import type { ProblemRecord } from '../core/model/problem.ts'
 import type { Verifier } from '../core/model/verifier.ts'
 import type { VerifySettings } from '../core/model/verify.ts'
 import type { Probe } from './channel.ts'
@@ -101,17 +101,7 @@ export type SourceDefinition<Options = unknown> = {
 }
 
 /** A loaded section of `sources`. `broken`: nothing is fetched until the code is corrected. */
-export type OwnSource = { readonly name: string; readonly label: string } & (
-  | {
-      readonly kind: 'sound'
-      readonly definition: SourceDefinition
-      readonly options: unknown
-      /** The hash of its code. */
-      readonly hash: string
-      describeThrown(thrown: unknown): string
-    }
-  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
-)
+export type OwnSource = OwnCode<SourceDefinition> & { readonly name: string }
 
 /** A failure of a source whose message the operator may read. */
 export class SourceFailure extends Error {

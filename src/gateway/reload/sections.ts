@@ -7,6 +7,7 @@ import type { OwnChannel } from '../../model/channel.ts'
 import type { Recover } from '../../core/model/recover.ts'
 import type { OutboxDefinition } from '../../model/outbox.ts'
 import type { OwnRunner } from '../../model/runner.ts'
+import type { OwnCode } from '../../model/own.ts'
 import type { OwnSource } from '../../model/source.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
 import { sources as builtInSources } from '../../plugins/sources/index.ts'
@@ -16,7 +17,7 @@ import { describeIssues } from '../../model/definitions.ts'
 import { limitOutbox } from '../../plugins/outboxes/shared/own.ts'
 import { type Found, listDefinitions, type LoadedPlugin, type PluginKind } from '../../model/plugin.ts'
 import { findNearest } from '../../base/text.ts'
-import { Problem, type ProblemRecord } from '../../core/model/problem.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { ModuleReport } from '../../core/reload/gate.ts'
 import { buildBroken, type Loader, loadVersions } from './loader.ts'
 import { listNames } from './module-files.ts'
@@ -26,12 +27,6 @@ type Code = { readonly label: string; readonly hash: string; describeThrown(thro
 
 /** `given`: the options of the code. `section`: with the keys of the gateway, for messages. `at`: its path. */
 type Section = { readonly given: object; readonly at: readonly string[]; readonly section: object | undefined }
-
-/** The code of a section, with the options that its schema returned. */
-type Opened<Definition> = { readonly label: string } & (
-  | (Code & { readonly kind: 'sound'; readonly definition: Definition; readonly options: unknown })
-  | { readonly kind: 'broken'; readonly problem: ProblemRecord }
-)
 
 /**
  * The channels of hooks/channels for the sections of `channels.own`. Throws `config-invalid` for invalid options. `serving` has the last good
@@ -168,7 +163,7 @@ function createFinder<Kind extends PluginKind>(
 function openFound<Kind extends 'channel' | 'runner' | 'outbox' | 'source'>(
   found: Found<Kind> | BrokenPlugin,
   section: Section,
-): Opened<Found<Kind>['definition']> {
+): OwnCode<Found<Kind>['definition']> {
   if (!('definition' in found)) return { kind: 'broken', label: found.label, problem: found.problem }
   return openSection('plugin', found.plugin, found.definition, section)
 }
@@ -176,7 +171,12 @@ function openFound<Kind extends 'channel' | 'runner' | 'outbox' | 'source'>(
 /** Reads the options of a section. Code whose schema throws is broken. Throws `config-invalid` for invalid options. */
 function openSection<
   Definition extends { readonly options?: { safeParse(value: unknown): z.ZodSafeParseResult<unknown> } },
->(kind: 'channel' | 'plugin', code: Code, definition: Definition, { given, at, section }: Section): Opened<Definition> {
+>(
+  kind: 'channel' | 'plugin',
+  code: Code,
+  definition: Definition,
+  { given, at, section }: Section,
+): OwnCode<Definition> {
   const { label, hash, describeThrown } = code
   let parsed: z.ZodSafeParseResult<unknown> | undefined
   try {

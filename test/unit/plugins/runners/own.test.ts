@@ -12,7 +12,10 @@ function open(parts: RunnerParts) {
   const definition = { name: 'parrot', about: 'x', create: () => parts }
   const options = { token: 'tk_0123456789' }
   const about = { kind: 'sound' as const, name: 'polly', label: 'p.ts' }
-  return createOwnRunner({ ...about, definition, options, describeThrown: () => 'a TypeError at p.ts:1' }, host)
+  return createOwnRunner(
+    { ...about, definition, options, hash: 'h', describeThrown: () => 'a TypeError at p.ts:1' },
+    host,
+  )
 }
 
 test('no detail of a failed turn shows a secret of the options', async () => {
