@@ -91,12 +91,12 @@ export function createOperatorCheck({
     if (operator !== undefined) return operator
     if (given.kind === 'token' && keys.hasKeyForm(given.token)) {
       // not counted: pages that stay open after their key has expired would lock out the operator, and nobody guesses 256 bits
-      const operator = findPage(given.token)
+      const owner = findPage(given.token)
       throw new Problem(
         'unauthorized',
-        operator === undefined
+        owner === undefined
           ? 'The key of this page is no longer valid. "hookloom open" opens it again.'
-          : `The page was opened by "${operator.name}", which has not the right "${needed}".`,
+          : `The page was opened by "${owner.name}", which has not the right "${needed}".`,
       )
     }
     const client = clientOf(req)

@@ -5,7 +5,6 @@ import {
   type AgentAction,
   type ChannelName,
   cut,
-  findErrorCode,
   hopsHeader,
   httpUrl,
   isJsonObject,
@@ -23,6 +22,7 @@ import {
   tryParseJson,
   unavailableFailure,
 } from './shared/kit.ts'
+import { toNetworkFailure } from './shared/network-failure.ts'
 
 const maxNameChars = 500
 /** The maximum number of bytes of an answer, which is a run id or a sentence. */
@@ -89,7 +89,7 @@ function createOpenClawRunner(config: Settings, { id, fetch }: RunnerHost): Runn
       try {
         answered = await post(call.path, { body: call.body, run: request, signal })
       } catch (thrown) {
-        return toNetworkFailure(id, config, { thrown, isStopped: signal.aborted })
+        return toUnanswered(id, config, { thrown, isStopped: signal.aborted })
       }
       return readAcceptance(request, answered) ?? toRefusalFailure(id, config, answered)
     },
@@ -100,7 +100,7 @@ function createOpenClawRunner(config: Settings, { id, fetch }: RunnerHost): Runn
         if (answered.status === 400) return { ok: true, detail: 'OpenClaw answers and accepts the token.' }
         return { ok: false, detail: toRefusalFailure(id, config, answered).detail }
       } catch (thrown) {
-        return { ok: false, detail: toNetworkFailure(id, config, { thrown, isStopped: signal.aborted }).detail }
+        return { ok: false, detail: toUnanswered(id, config, { thrown, isStopped: signal.aborted }).detail }
       }
     },
   }
@@ -166,18 +166,6 @@ type OpenClawAnswer = {
 const maxWords = 300
 
 /**
- * The errors of a request that certainly never arrived. Such a request may be repeated at any time, although OpenClaw recognises a repeated key
- * for only five minutes.
- */
-const notConnectedCodes: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-])
-/**
  * Statuses of OpenClaw, or of a proxy that does not reach it, for a run that was not accepted. 502 is not among them: a proxy also sends it if the
  * connection breaks after OpenClaw accepted the run.
  */
@@ -223,21 +211,18 @@ function toAnswerFailure(
 }
 
 /** The failure if there was no answer. A repeat within five minutes is safe: with the same idempotency key, OpenClaw starts no second run. */
-function toNetworkFailure(
+function toUnanswered(
   id: string,
   { baseUrl, timeoutMs }: Settings,
   { thrown, isStopped }: { thrown: unknown; isStopped: boolean },
 ): RunFailure {
-  const gateway = `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`
-  if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} accepted it.` }
-  const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
-  if (isLate)
-    return retryableFailure(
-      `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
-    )
-  const code = findErrorCode(thrown)
-  const failed = code !== undefined && notConnectedCodes.has(code) ? unavailableFailure : retryableFailure
-  return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
+  return toNetworkFailure(thrown, {
+    who: `OpenClaw at ${toOrigin(baseUrl)} (runners.${id})`,
+    timeoutMs,
+    isStopped,
+    ifLate: `Look at its log, or raise runners.${id}.timeoutMs.`,
+    ifUnreachable: 'Is it running?',
+  })
 }
 
 /** Removes a credential that the URL may contain. */

@@ -1,6 +1,5 @@
 // Starts a turn at a service that performs it on its own: one POST, whose answer says only that the turn was accepted.
 import {
-  findErrorCode,
   isJsonObject,
   type JsonObject,
   permanentFailure,
@@ -12,6 +11,7 @@ import {
   tryParseJson,
   unavailableFailure,
 } from './kit.ts'
+import { toNetworkFailure } from './network-failure.ts'
 import type { RunnerHost } from '../../../define.ts'
 
 /** The maximum number of bytes of an answer, which is an id and a URL, or a sentence. */
@@ -55,7 +55,13 @@ export async function startElsewhere(
       ? { status: 'accepted', body }
       : toRefusal(start, { status: response.status, headers: response.headers, body })
   } catch (thrown) {
-    return toNetworkFailure(start, thrown, signal.aborted)
+    const { who, timeoutMs } = start
+    return toNetworkFailure(thrown, {
+      who,
+      timeoutMs,
+      isStopped: signal.aborted,
+      ifLate: 'Raise timeoutMs, if this continues.',
+    })
   }
 }
 
@@ -75,19 +81,6 @@ function toRefusal(
     return permanentFailure(`${answered}, which its documentation does not describe. Check its URL.`)
   const detail = `${answered}. ${remedy ?? 'Check its section.'}`
   return status === 413 ? { status: 'too-long', detail } : permanentFailure(detail)
-}
-
-/** The errors of a request that certainly never arrived. */
-const notConnectedCodes = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']
-
-function toNetworkFailure({ who, timeoutMs }: Start, thrown: unknown, isStopped: boolean): RunFailure {
-  if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${who} accepted it.` }
-  if (thrown instanceof Error && thrown.name === 'TimeoutError')
-    return retryableFailure(`${who} did not answer in ${timeoutMs / 1_000} s. Raise timeoutMs, if this continues.`)
-  const code = findErrorCode(thrown)
-  const isUnsent = code !== undefined && notConnectedCodes.includes(code)
-  const reason = `${who} cannot be reached${code === undefined ? '' : ` (${code})`}.`
-  return isUnsent ? unavailableFailure(reason) : retryableFailure(reason)
 }
 
 /** A link in an answer, for people. Empty if it is none. */
