@@ -46,6 +46,8 @@ export type RunIO = {
   readonly signal: AbortSignal
   /** Logs one line for the operator, which must contain no payload and no secret. */
   readonly log: (message: string) => void
+  /** Shows people the reply so far, as a whole. Call it as often as the model writes. */
+  readonly onText?: (text: string) => void
 }
 
 /**

@@ -78,7 +78,7 @@ export type SourceParts = {
 
 /** A source. It runs in the main thread of the gateway. */
 export type SourceDefinition<Options = unknown> = {
-  /** The value of `kind` in a section of `sources`. Of a built-in source, the name of its section in `hooks`. */
+  /** The value of `kind` in a section of `sources`. Of a built-in mailbox, the name of its section in `hooks`. */
   readonly name: string
   /** The name in sentences. Default: the path of the section, such as `sources.tides`. */
   readonly label?: string
@@ -113,6 +113,14 @@ export class SourceFailure extends Error {
     super(message, { cause })
     this.retryAfterMs = retryAfterMs
   }
+}
+
+const retryMs = [5_000, 15_000, 60_000, 300_000] as const
+
+/** The milliseconds until the next attempt after a failure: what the other side asks for, within limits, or else longer after each of `failures` before. */
+export function chooseRetryMs({ retryAfterMs }: Pick<SourceFailure, 'retryAfterMs'>, failures: number): number {
+  if (retryAfterMs === undefined) return retryMs[failures] ?? retryMs[3]
+  return Math.min(Math.max(retryAfterMs, 1_000), 3_600_000)
 }
 
 /** The name of the place in a source in the store of the gateway. */

@@ -145,7 +145,8 @@ function* wakeJobs(
   params: readonly [limit: number, ...name: string[]],
 ): Script<boolean> {
   const woken = yield* run(
-    `WITH woken AS (SELECT seq FROM jobs WHERE ${which} AND state = 'queued' ORDER BY seq LIMIT $1 ${skipLocked})
+    // in the order of their index: in the order of seq, SQLite would read all jobs
+    `WITH woken AS (SELECT seq FROM jobs WHERE ${which} AND state = 'queued' ORDER BY budget, seq LIMIT $1 ${skipLocked})
       UPDATE jobs SET run_at = $now, budget = NULL, last_error = NULL FROM woken WHERE jobs.seq = woken.seq RETURNING flow, run_at`,
     ...params,
   )

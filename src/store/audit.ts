@@ -112,6 +112,32 @@ export function createChainCheck(): (row: AuditRow) => AuditBreak | undefined {
   }
 }
 
+const rowsAtOnce = 500
+
+/** `first`, `last`: the first and the last row that fit. */
+export type ChainReport = {
+  readonly first: AuditRow | undefined
+  readonly last: AuditRow | undefined
+  readonly broken: AuditBreak | undefined
+}
+
+/** Checks the whole log in order. Stops at the first entry that does not fit. */
+export async function checkChain(store: AuditReader): Promise<ChainReport> {
+  const checkNext = createChainCheck()
+  let first: AuditRow | undefined
+  let last: AuditRow | undefined
+  for (;;) {
+    const rows = await store.auditLog({ limit: rowsAtOnce, after: last?.number ?? Number.MIN_SAFE_INTEGER })
+    for (const row of rows) {
+      const broken = checkNext(row)
+      if (broken !== undefined) return { first, last, broken }
+      first ??= row
+      last = row
+    }
+    if (rows.length < rowsAtOnce) return { first, last, broken: undefined }
+  }
+}
+
 function findBreak({ number, at, entry, hash: given }: AuditRow, last: AuditRow | undefined): string | undefined {
   if (last !== undefined && number !== last.number + 1) {
     const missing = number - last.number - 1

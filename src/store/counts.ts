@@ -3,10 +3,11 @@ import type { DeliveryState } from '../core/model/delivery.ts'
 import type { JobState } from '../model/api/answers.ts'
 import { column, type Row } from './rows.ts'
 import { run, type Script } from './script.ts'
+import type { SpentReader } from './spent.ts'
 
-const minuteMs = 60_000
+const spans = { minute: 60_000, hour: 3_600_000 }
 
-/** The deliveries of a hook that arrived in one minute and are in one state now. `at`: the start of the minute, in milliseconds since the epoch. */
+/** The deliveries of a hook that arrived in one minute, or hour, and are in one state now. `at`: its start, in milliseconds since the epoch. */
 export type Tally = {
   readonly at: number
   readonly hook: string
@@ -14,14 +15,15 @@ export type Tally = {
   readonly count: number
 }
 
-/** `since`: a moment. `before`, `from`: as for `deliveries`. */
+/** `since`: a moment. `every`: what is counted together. Default: `minute`. `before`, `from`: as for `deliveries`. */
 export type TallyQuery = {
   readonly since: number
+  readonly every?: keyof typeof spans | undefined
   readonly before?: string | undefined
   readonly from?: string | undefined
 }
 
-export interface CountReader {
+export interface CountReader extends SpentReader {
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
   /** The number of deliveries in a state. Reads only an index; but Postgres reads the table for `accepted`, and SQLite also the rows that its catalog lacks. */
@@ -45,19 +47,19 @@ function* findPlace(id: string): Script<number> {
   return Number(row?.['seq'] ?? start)
 }
 
-export function* tally({ since, before, from }: TallyQuery): Script<Tally[]> {
+export function* tally({ since, every = 'minute', before, from }: TallyQuery): Script<Tally[]> {
   const last = before === undefined ? end : yield* findPlace(before)
   const first = from === undefined ? start : yield* findPlace(from)
-  const sql = `SELECT minute, hook, state, count(*) AS count FROM
-      (SELECT received_at - received_at % ${minuteMs} AS minute, hook, state FROM deliveries
+  const sql = `SELECT start, hook, state, count(*) AS count FROM
+      (SELECT received_at - received_at % ${spans[every]} AS start, hook, state FROM deliveries
         WHERE seq < $1 AND seq >= $2 AND received_at >= $3) d
-    GROUP BY minute, hook, state ORDER BY minute, hook, state`
+    GROUP BY start, hook, state ORDER BY start, hook, state`
   return (yield* run(sql, last, first, since)).map(toTally)
 }
 
 function toTally(row: Row): Tally {
   return {
-    at: Number(row['minute']),
+    at: Number(row['start']),
     hook: column(row, 'hook'),
     state: column<DeliveryState>(row, 'state'),
     count: Number(row['count']),

@@ -161,7 +161,9 @@ const toHeadColumns = ({
     CASE WHEN EXISTS (SELECT 1 FROM jobs o WHERE o.lane = f.lane AND o.ended_at IS NULL) THEN 1 ELSE 0 END AS lane_used`
 
 /** The first two keys of the line `$1`, each with its oldest job. */
-const selectReady = (dialect: Dialect) => `SELECT k.id, k.ring, k.key, k.rank, ${toHeadColumns(dialect)}
+const selectReady = (
+  dialect: Dialect,
+) => `${dialect.planOnce} SELECT k.id, k.ring, k.key, k.rank, ${toHeadColumns(dialect)}
   FROM (SELECT id, ring, key, rank FROM flow_keys WHERE state = 'ready' AND line = $1 ORDER BY rank, id LIMIT 2) k
     LEFT JOIN jobs j ON j.seq = (SELECT q.seq FROM ${jobsOfKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
     LEFT JOIN job_flow f ON f.job_seq = j.seq

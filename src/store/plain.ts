@@ -5,12 +5,14 @@ import { countBefore, tally } from './counts.ts'
 import { selectAnswered, toAnswered } from './delivery-rows.ts'
 import { selectGathered } from './flow.ts'
 import { hold, readHolds, unhold } from './holds.ts'
+import { readKeptBack } from './kept-back.ts'
 import { deleteSealed, findQuarantined, findSealed, noteRefusals } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { type Row, toCursor, toJob } from './rows.ts'
 import { selectWaitedFor } from './rules.ts'
 import { countChanged, type Dialect, run, type Script } from './script.ts'
 import type { Store } from './store.ts'
+import { readSpent } from './spent.ts'
 import { readTroubles, tryNow } from './troubles.ts'
 import { trimTranscript } from './trim.ts'
 import { startTurn } from './turns.ts'
@@ -59,6 +61,16 @@ export type PlainWrite = keyof ReturnType<typeof createPlainWrites>
 
 /** `selectJob`: selects the columns that `toJob` reads, from the job `j` and its other tables. */
 export function createPlainReads(dialect: Dialect, selectJob: string) {
+  function* readNewest(condition: string, { limit, before }: { limit: number; before?: string | undefined }) {
+    const first =
+      before === undefined
+        ? [{ seq: Number.MAX_SAFE_INTEGER }]
+        : yield* run('SELECT seq FROM jobs WHERE id = $1', before)
+    const newest = `SELECT seq FROM jobs WHERE ${condition} AND seq < $1 ORDER BY seq DESC LIMIT $2`
+    const sql = `${selectJob} WHERE j.seq IN (${newest}) ORDER BY j.seq`
+    return (yield* run(sql, first[0]?.seq ?? null, limit)).map(toJob)
+  }
+
   return {
     accounts: (names) => readAccounts(names, dialect),
     auditLog: readEntries,
@@ -78,15 +90,7 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
       const sql = 'SELECT name, value FROM cursors WHERE name >= $1 AND name < $2 ORDER BY name'
       return (yield* run(sql, prefix, `${prefix}\u{10ffff}`)).map(toCursor)
     },
-    *deadJobs({ limit, before }) {
-      const first =
-        before === undefined
-          ? [{ seq: Number.MAX_SAFE_INTEGER }]
-          : yield* run('SELECT seq FROM jobs WHERE id = $1', before)
-      const newest = `SELECT seq FROM jobs WHERE state = 'dead' AND seq < $1 ORDER BY seq DESC LIMIT $2`
-      const sql = `${selectJob} WHERE j.seq IN (${newest}) ORDER BY j.seq`
-      return (yield* run(sql, first[0]?.seq ?? null, limit)).map(toJob)
-    },
+    deadJobs: (query) => readNewest(`state = 'dead'`, query),
     *findAnswer({ hook, key }) {
       const [row] = yield* run(selectAnswered, hook, key)
       return row && toAnswered(row)
@@ -106,12 +110,16 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
       const ending = `SELECT id, fence FROM jobs WHERE seq IN (SELECT job_seq FROM endings) AND state = 'running'`
       return (yield* run(ending)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) }))
     },
+    keptBack: readKeptBack,
     quarantinedRequests: findQuarantined,
     sealedContent: findSealed,
+    spent: (query) => readSpent(query, dialect),
     tally,
     *taskAgeMs(standsFor) {
       return readAge(yield* run('SELECT $now - max(created_at) AS age FROM jobs WHERE stands_for = $1', standsFor))
     },
+    openJobs: (query) =>
+      readNewest(`state IN ('queued', 'running') AND ended_at IS NULL AND delivery_seq IS NOT NULL`, query),
     troubles: readTroubles,
     waitCounts: countWaits,
     *waitedFor() {

@@ -5,6 +5,12 @@ import type { Row } from './rows.ts'
 /** A search reads only the beginning of a payload, a message or a reply, up to this many bytes or characters. */
 export const searchedBytes = 32_768
 
+export type StepQuery = {
+  readonly before?: string | undefined
+  readonly after?: string | undefined
+  readonly rows: number
+}
+
 /** Where a step of a search ends. `receivedAt`: milliseconds since the epoch. */
 export type SearchStep = { readonly id: string; readonly receivedAt: number }
 

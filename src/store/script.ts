@@ -18,12 +18,19 @@ export type Dialect = {
   readonly texts: (param: string) => string
   /** A subquery that returns the arrays of a JSON array as rows with these columns. */
   readonly rows: (param: string, columns: Columns) => string
+  /** The beginning of a statement whose best plan depends neither on its values nor on how many rows there are. */
+  readonly planOnce: string
   /** The function that returns the larger of two numbers. */
   readonly larger: string
   /** The end of a subquery that locks its rows. Rows are locked in a fixed order, so that two gateways do not wait for each other in a circle. */
   readonly forUpdate: string
   /** As `forUpdate`, but leaves out the rows that another gateway has locked. */
   readonly skipLocked: string
+  /**
+   * A subquery with a row for each run: seq, delivery_seq, created_at, ended_at, state, attempts, failing_since, agent, and of its step `run` the model and
+   * the usage: input, output, cached, written, cost. A job that is done without this step is no run, and neither is a task that has none.
+   */
+  readonly runs: string
   /** Whether the job `j` has neither a counted attempt nor a recorded step. */
   readonly isUntouched: string
   /** The condition for the messages of the session with the agent `$1` and the key `$2`. */

@@ -14,7 +14,7 @@
 //
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
-import type { DeliveriesQuery, KeptQuery, SearchStep } from './queries.ts'
+import type { DeliveriesQuery, KeptQuery, SearchStep, StepQuery } from './queries.ts'
 import type { ClaimedJob, Ending, Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { QuarantineBounds, QuarantinedRequest, QuarantineQuery, SealedRequest } from './quarantine.ts'
@@ -23,6 +23,7 @@ import type { AccountReader, BudgetKeeper } from './budgets.ts'
 import type { CountReader } from './counts.ts'
 import type { ProgressReader } from './progress.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
+import type { KeptBackReader } from './kept-back.ts'
 import type { TroubleReader } from './troubles.ts'
 import type { TurnKeeper } from './turns.ts'
 import type { WaitReader } from './waits.ts'
@@ -51,7 +52,7 @@ import type { TranscriptKeeper } from './transcripts.ts'
 
 /** The part of the store that a read-only process has. */
 export interface StoreReader
-  extends AccountReader, AuditReader, CountReader, ProgressReader, TroubleReader, WaitReader {
+  extends AccountReader, AuditReader, CountReader, KeptBackReader, ProgressReader, TroubleReader, WaitReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before it; none if the store has no
    * such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source,
@@ -60,10 +61,10 @@ export interface StoreReader
    */
   deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
   /**
-   * The delivery that is about `rows` deliveries older than `before`, or than the newest one; undefined if there is none. A search uses it to
-   * take steps: `from` of one step is `before` of the next.
+   * The delivery that is about `rows` deliveries older than `before`, or than the newest one; undefined if there is none, or none that arrived
+   * after the delivery `after`. A search uses it to take steps: `from` of one step is `before` of the next.
    */
-  stepBack(query: { readonly before?: string | undefined; readonly rows: number }): Promise<SearchStep | undefined>
+  stepBack(query: StepQuery): Promise<SearchStep | undefined>
   /** Finds a delivery by its id or by the id of one of its jobs. `request` returns undefined if the request is not stored. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
   request(id: string): Promise<KeptRequest | undefined>
@@ -216,7 +217,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper, Transcrip
   addTask(task: NewTask): Promise<boolean>
   /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. Returns false if there is none. */
   makeDue(standsFor: string): Promise<boolean>
-  /** Makes the runs of a delivery whose last attempt failed due at once, unless they wait for a budget. Returns the ids of those that waited. */
+  /** Makes the runs of a delivery whose last attempt failed, or that are in a quiet period, due at once, unless they wait for a budget. Returns the ids of those that waited. */
   tryNow(deliveryId: string): Promise<string[]>
   /**
    * Queues a dead job again, with zero attempts. Its steps and the posts that were sent are kept; if no post was sent, the worker chooses the route

@@ -29,6 +29,8 @@ export interface TroubleReader {
    * the store has no such job.
    */
   deadJobs(query: { limit: number; before?: string | undefined }): Promise<Job[]>
+  /** The same for the queued and running jobs of deliveries. */
+  openJobs(query: { limit: number; before?: string | undefined }): Promise<Job[]>
   /**
    * The deliveries with dead or failing runs: the newest of each state, hook and error first, then the second newest of each, and so on, with at most `each` of
    * one error. So an error with thousands of runs hides no other error. Reads all such runs.
@@ -39,8 +41,15 @@ export interface TroubleReader {
 /** The condition of the index `jobs_failing`. */
 const whereFailing = `state = 'queued' AND (attempts > 0 OR failing_since IS NOT NULL)`
 
-/** Makes the failing runs of a delivery due at once, unless they wait for a budget. A run that another gateway has locked is about to leave the queue. */
+/** The key `k` is in a quiet period, and `j` is a job of the delivery `$1` in it that waits for nothing else. */
+const whereQuiet = `k.state = 'later' AND k.due_at > $now AND j.flow = k.id AND j.delivery_seq = (SELECT seq FROM deliveries WHERE id = $1)
+  AND j.ended_at IS NULL AND j.state = 'queued' AND j.budget IS NULL AND (j.run_at <= $now OR j.run_at = j.created_at)`
+
+/** A run that another gateway has locked is about to leave the queue. */
 export function* tryNow(deliveryId: string, { skipLocked }: Dialect): Script<string[]> {
+  const quiet = yield* run(`SELECT j.id, k.id AS key_id FROM jobs j, flow_keys k WHERE ${whereQuiet}`, deliveryId)
+  for (const keyId of new Set(quiet.map(({ key_id: id = null }) => id)))
+    yield* run('UPDATE flow_keys SET due_at = $now, rank = rank - due_at + $now WHERE id = $1', keyId)
   const tried = yield* run(
     `WITH tried AS (SELECT seq FROM jobs WHERE ${whereFailing} AND run_at > $now AND budget IS NULL
         AND delivery_seq = (SELECT seq FROM deliveries WHERE id = $1) ORDER BY seq ${skipLocked})
@@ -48,7 +57,7 @@ export function* tryNow(deliveryId: string, { skipLocked }: Dialect): Script<str
     deliveryId,
   )
   yield* reopenKeys(tried)
-  return tried.map(({ id }) => String(id))
+  return [...tried, ...quiet].map(({ id }) => String(id))
 }
 
 const selectJobs = (condition: string) =>

@@ -349,6 +349,7 @@ describe.skipIf(whyNoPostgres)(
       // not copied: the catalog and the keys of flows follow from other rows, and the next owner fills the other tables anew
       expect(listOthers(ofSqlite)).toEqual([
         'catalog',
+        'event_times',
         'flow_keys',
         'flow_lines',
         'jobs_of',

@@ -37,6 +37,17 @@ export function describeCounts(stage: () => Stage): void {
       expect(await store.tally({ since: at(0), before: 'none' })).toEqual([])
     })
 
+    test('tally() counts deliveries by the hour too', async () => {
+      const { store, clock } = stage()
+      const start = Math.ceil(clock() / (60 * minuteMs)) * 60 * minuteMs
+      for (const minutes of [0, 59, 60, 119]) await store.append(newDelivery({ at: start + minutes * minuteMs }))
+      const own = { hook: 'github', state: 'accepted', count: 2 }
+      expect(await store.tally({ since: start, every: 'hour' })).toEqual([
+        { ...own, at: start },
+        { ...own, at: start + 60 * minuteMs },
+      ])
+    })
+
     test('countBefore() is the number of deliveries that arrived before one, and 0 for one that the store does not have', async () => {
       const { store, clock } = stage()
       const rows = Array.from({ length: 5 }, () => newDelivery({ at: clock() }))

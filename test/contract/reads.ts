@@ -294,6 +294,10 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.stepBack({ before: second, rows: 1 })).toEqual({ id: first, receivedAt: all[0]?.receivedAt })
       expect(await store.stepBack({ before: second, rows: 1_000 })).toBeUndefined()
       expect(await store.stepBack({ before: 'nobody', rows: 1 })).toBeUndefined()
+      const last = all.at(-1)?.id
+      expect(await store.stepBack({ before: last, rows: 1 })).toMatchObject({ id: all.at(-2)?.id })
+      expect(await store.stepBack({ before: last, after: all.at(-2)?.id, rows: 1 })).toBeUndefined()
+      expect(await store.stepBack({ before: last, after: 'nobody', rows: 1 })).toBeUndefined()
       expect(await store.deliveries({ limit: 9, from: 'nobody' })).toEqual([])
       expect(await store.deliveries({ limit: 1, from: first })).toMatchObject([{ deliveryId: all.at(-1)?.id }])
     })
@@ -451,6 +455,24 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.waitingBytes()).toBe(queued)
       await store.report(await claimOne(store), { outcome: { kind: 'done' } })
       expect(await store.waitingBytes()).toBe(0)
+    })
+
+    test('openJobs() returns the newest queued and running jobs of deliveries, page by page', async () => {
+      const { store, clock } = stage()
+      expect(await store.openJobs({ limit: 9 })).toEqual([])
+      const [first, second, third] = [newJob(), newJob(), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done' }), first, second, third] }))
+      expect(await store.addTask(newTask())).toBe(true)
+      const readIds = async (limit: number, before?: string) =>
+        (await store.openJobs({ limit, before })).map(({ id }) => id)
+      expect(await readIds(9)).toEqual([first.id, second.id, third.id])
+      const running = await claimOne(store)
+      expect(await readIds(9)).toEqual([first.id, second.id, third.id])
+      expect(await readIds(2)).toEqual([second.id, third.id])
+      expect(await readIds(2, second.id)).toEqual([first.id])
+      expect(await readIds(9, 'nobody')).toEqual([])
+      await store.report(running, { outcome: { kind: 'done' } })
+      expect(await readIds(9)).toHaveLength(2)
     })
 
     test('deadJobs() returns the newest dead jobs, tasks included', async () => {

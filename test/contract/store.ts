@@ -20,10 +20,12 @@ import { describeQuarantine } from './quarantine.ts'
 import { describeReads } from './reads.ts'
 import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
+import { describeSpent } from './spent.ts'
 import { describeSweep } from './sweep.ts'
 import { describeTasks } from './tasks.ts'
 import { describeTroubles } from './troubles.ts'
 import { describeTurns } from './turns.ts'
+import { describeKeptBack } from './kept-back.ts'
 import { describeWaits } from './waits.ts'
 import { describeWakes } from './wakes.ts'
 
@@ -64,8 +66,10 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeNodes,
       describeBudgets,
       describeAudit,
+      describeSpent,
       describeTroubles,
       describeTurns,
+      describeKeptBack,
       describeWaits,
     ]
     for (const part of parts) part(() => stage)

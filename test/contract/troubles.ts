@@ -107,6 +107,25 @@ export function describeTroubles(stage: () => Stage): void {
       }
     })
 
+    test('tryNow() ends a quiet period, and the newest message of a key that gathers still speaks for all', async () => {
+      const { store, clock } = stage()
+      const flow = { delay: '1h', onNew: 'gather' }
+      const deliveries = [flowJob(flow), flowJob(flow), flowJob({ ...flow, key: 'other' })].map((job) =>
+        newDelivery({ at: clock(), jobs: [job] }),
+      )
+      for (const delivery of deliveries) await store.append(delivery)
+      expect(await store.claim({ limit: 9, leaseMs: 9_000 })).toEqual([])
+      const [first, second] = deliveries
+      expect(await store.tryNow(first?.id ?? '')).toEqual([first?.jobs[0]?.id])
+      expect((await store.nextDueInMs()) ?? 1).toBeLessThanOrEqual(0)
+      const started = await claimOne(store)
+      expect(started.id).toBe(second?.jobs[0]?.id)
+      await store.report(started, { outcome: { kind: 'done' } })
+      expect(await store.claim({ limit: 9, leaseMs: 9_000 })).toEqual([])
+      clock.advance(3_600_000)
+      expect((await claimOne(store)).id).toBe(deliveries[2]?.jobs[0]?.id)
+    })
+
     test('a delivery with several runs that failed alike is one trouble, and a long error is cut', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob(), newJob()] })

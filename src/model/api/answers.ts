@@ -41,7 +41,7 @@ export const DeliveryRow = DeliverySummary.extend({
   summary: z
     .string()
     .describe(
-      'The subject of the delivery in one line: the first line of its message or text; the error of a parked, dead or failing one; the reason for a skip.',
+      'What the delivery is about, in one line: a line of its message or text, or facts of its payload; the error of a parked, dead or failing one; the reason for a skip.',
     ),
   sourceName: z
     .string()
@@ -58,7 +58,15 @@ export const DeliveryRow = DeliverySummary.extend({
   doneMs: z
     .number()
     .nullable()
-    .describe('Milliseconds until the last step of its jobs; null until all of them are done.'),
+    .describe(
+      'Milliseconds until the last step of its jobs, without the time that it was parked; null until all of them are done.',
+    ),
+  found: z
+    .object({ in: z.string(), text: z.string() })
+    .optional()
+    .describe(
+      'Where a search found its text, and the words around it. Missing if the other fields of the row show it, or if it took too long to read.',
+    ),
   waits: z
     .string()
     .optional()
@@ -153,6 +161,7 @@ export type JobFields = z.infer<typeof JobFields>
 export const RunFields = JobFields.extend({
   prompt: z.string().nullable(),
   reply: z.string().nullable(),
+  usd: z.number().nullable().describe('The cost of the run. Null: its model has no price, or it has used nothing.'),
 })
 export type RunFields = z.infer<typeof RunFields>
 
@@ -177,6 +186,26 @@ export const ShownFields = DeliveryFields.extend({
 })
 export type ShownFields = z.infer<typeof ShownFields>
 
+/** What a click starts. `usd`: about what it costs, by the last runs of the hook; null without a price. */
+const Starts = z.object({ turns: z.number(), usd: z.number().nullable() })
+
+/**
+ * What a person can do so that a run waits no longer. `resume`: `POST /api/resume` for `what`. `raise`: `POST /api/budgets/{name}/raise` by `by`. `retry`:
+ * `POST /api/deliveries/{id}/retry`, which ends a quiet period.
+ */
+export const WaitEnd = z.discriminatedUnion('kind', [
+  Starts.extend({ kind: z.literal('resume'), what: z.string() }),
+  Starts.extend({
+    kind: z.literal('raise'),
+    budget: z.string(),
+    by: z
+      .record(z.enum(['usd', 'tokens', 'turns']), z.number().nullable())
+      .describe('So much that the turns that wait have room, and at least what the budget has of a new period.'),
+  }),
+  Starts.extend({ kind: z.literal('retry') }),
+])
+export type WaitEnd = z.infer<typeof WaitEnd>
+
 export const MadeBy = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('built-in') }),
   z.object({ kind: z.literal('template'), template: z.string().nullable() }),
@@ -195,9 +224,11 @@ export type MadeBy = z.infer<typeof MadeBy>
  */
 export const ShownDelivery = ShownFields.extend({
   sourceName: z.string().nullable(),
+  doneMs: DeliveryRow.shape.doneMs,
   admitted: z.object({ token: z.boolean(), scheme: z.string().nullable() }).nullable(),
   madeBy: MadeBy.nullable(),
   isRequestKept: z.boolean(),
+  waitEnd: WaitEnd.optional().describe('How the first run that waits can start now. Missing if no call does that.'),
   tasks: readonlyList(JobFields).describe(
     'The tasks that report the ends of its first ten runs: commit statuses and callbacks.',
   ),

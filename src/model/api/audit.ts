@@ -48,3 +48,34 @@ export const AuditPage = object({
   next: z.int().nullable(),
 })
 export type AuditPage = z.infer<typeof AuditPage>
+
+/** The result of a check of all entries. `from`, `to`: the numbers of the first and the last entry that fit; null if there are none. */
+export const AuditCheck = object({
+  fits: z.boolean(),
+  from: z.int().nullable(),
+  to: z.int().nullable(),
+  /** The hash of the entry `to`. */
+  hash: string().nullable(),
+  broken: object({ number: z.int(), why: string() }).nullable(),
+})
+export type AuditCheck = z.infer<typeof AuditCheck>
+
+/** What a save changed. */
+export const SaveFields = object({
+  /** When the save before it went live; null if that one is no longer remembered. */
+  previousAt: string().nullable(),
+  /** Whether no later save went live. */
+  isLast: z.boolean(),
+  /** The number of changed files that `files` leaves out. */
+  hidden: z.int(),
+  files: z
+    .array(
+      object({
+        name: string().describe('The path below the config directory.'),
+        before: string().nullable().describe('Null: the file was new. A long text is cut.'),
+        after: string().nullable().describe('Null: the file was deleted.'),
+      }),
+    )
+    .readonly(),
+})
+export type SaveFields = z.infer<typeof SaveFields>

@@ -1,6 +1,7 @@
 // The answers of the admin API about hooks and their bench. Times are ISO 8601.
 import { z } from 'zod'
 import { AnyObject, readonlyList, TriedMapping } from './answers.ts'
+import { ReplayReport } from './replay.ts'
 
 /** A mapping of a hook. Lists have the order in which mappings are tried. */
 const HookMapping = z.object({
@@ -24,6 +25,11 @@ const HookMapping = z.object({
     })
     .nullable()
     .describe('`file`: absolute. `problem`: why the module does not load. `shadow`: how its shadow differs, in words.'),
+  agentId: z.string().nullable().describe('The agent of its turns; null if it has none. Code may choose another one.'),
+  model: z.string().nullable().describe('The model of the agent; without one, its runner.'),
+  to: readonlyList(z.string()).describe(
+    'The channels of its messages or replies, each with the recipient, such as `telegram 42`.',
+  ),
   isEditable: z.boolean().describe('Whether `POST /api/mappings` can change its template.'),
   warnings: readonlyList(z.string()).describe(
     'Each names a path of its templates and conditions that no known request has.',
@@ -54,6 +60,21 @@ export const HookFields = z.object({
     })
     .nullable()
     .describe('The newest delivery, run or refused request that needs a person.'),
+  open: z
+    .record(z.enum(['parked', 'dead', 'failing', 'refused']), z.number())
+    .describe('How many deliveries, runs and refused requests need a person.'),
+  day: z
+    .object({ since: z.string(), deliveries: readonlyList(z.number()), parked: readonlyList(z.number()) })
+    .describe('The deliveries of the last 24 hours by the hour, the oldest first. `since`: counted from this time on.'),
+  senders: readonlyList(
+    z.object({
+      source: z.string().nullable(),
+      sourceName: z.string().nullable(),
+      lastAt: z.string(),
+      usualMs: z.number().nullable(),
+      silentSince: z.string().nullable(),
+    }),
+  ).describe('Who sent to the hook: see `GET /api/senders`.'),
 })
 export type HookFields = z.infer<typeof HookFields>
 
@@ -82,9 +103,23 @@ export type TypedRequest = z.infer<typeof TypedRequest>
 /** `kept`: a delivery, whose request is at `GET /api/deliveries/<id>/request`. */
 export const SampleFields = z.discriminatedUnion('kind', [
   z.object({ name: z.string(), kind: z.enum(['fixture', 'bundled']), request: TypedRequest }),
-  z.object({ name: z.string(), kind: z.literal('kept'), deliveryId: z.string(), receivedAt: z.string() }),
+  z.object({
+    name: z.string(),
+    kind: z.literal('kept'),
+    deliveryId: z.string(),
+    receivedAt: z.string(),
+    summary: z.string().describe('The first line of what became of it.'),
+  }),
 ])
 export type SampleFields = z.infer<typeof SampleFields>
+
+/** `channel`: null if the text goes nowhere; `problem` says why. */
+const TargetFields = z.object({
+  channel: z.string().nullable(),
+  to: z.string().nullable(),
+  problem: z.string().nullable(),
+})
+export type TargetFields = z.infer<typeof TargetFields>
 
 /** The outcome that a request would have. */
 export const TriedFields = z.object({
@@ -97,9 +132,9 @@ export const TriedFields = z.object({
   trace: readonlyList(TriedMapping),
   log: readonlyList(z.string()),
   count: z.number().describe('The number of actions. `actions` has the first of them.'),
-  actions: readonlyList(z.object({ fields: AnyObject, prompt: z.string().nullable() })).describe(
-    '`prompt`: as the agent would read it; null for an event.',
-  ),
+  actions: readonlyList(
+    z.object({ fields: AnyObject, prompt: z.string().nullable(), targets: readonlyList(TargetFields) }),
+  ).describe('`prompt`: as the agent would read it; null for an event. `targets`: the recipients of its text now.'),
   response: z
     .object({ status: z.number(), contentType: z.string(), body: z.string() })
     .nullable()
@@ -138,6 +173,15 @@ export const TriedDraft = z.object({
   ),
 })
 export type TriedDraft = z.infer<typeof TriedDraft>
+
+/** What an unsaved template changes. */
+export const DraftReport = z.object({
+  report: ReplayReport.describe('Compares the live code with the files on disk and the template.'),
+  unread: readonlyList(z.object({ path: z.string(), near: z.string().nullable(), text: z.string() })).describe(
+    'Paths of the template that no known request has. `near`: a similar path that requests have. `text`: both in a sentence.',
+  ),
+})
+export type DraftReport = z.infer<typeof DraftReport>
 
 /** The answer of the hook to a request that the page sent. `note`: why it was sent unsigned. */
 export const SentFields = z.object({

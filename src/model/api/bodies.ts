@@ -1,7 +1,7 @@
 // The bodies of the calls of the API, each with its form in words, its limit, and what the audit log shows of it.
 import { z } from 'zod'
 import { plainName } from '../../base/names.ts'
-import { maxReplays } from './replay-limits.ts'
+import { defaultReplays, maxReplays } from './replay-limits.ts'
 import { Rights } from './rights.ts'
 
 export type CallBody = {
@@ -40,6 +40,12 @@ export const TryKeptBody = z.strictObject({
   draft: z.strictObject({ template: Template, match: z.record(z.string(), z.unknown()).default({}) }),
 })
 
+/** A template of a hook that is compared with the live code. */
+const DraftReplay = Draft.extend({
+  hook: z.string().min(1).max(512),
+  last: z.number().int().min(1).max(maxReplays).default(defaultReplays),
+})
+
 const FixtureOptions = z.strictObject({ name: z.string().max(200).optional(), module: z.string().max(500).optional() })
 
 export const typedRequest = { ...typedForm, schema: TypedBody, shown: ['hook'] } as const satisfies CallBody
@@ -48,6 +54,7 @@ export const tried = {
   schema: z.union([TryKeptBody, TypedBody.extend({ draft: Draft.optional() })]),
   shown: [],
 } as const satisfies CallBody
+export const draftReplay = { ...typedForm, schema: DraftReplay, shown: [] } as const satisfies CallBody
 export const typedFixture = {
   ...typedForm,
   schema: TypedBody.extend(FixtureOptions.shape),

@@ -2,7 +2,7 @@
 // and the types of handlers and clients. `ask.ts` makes requests of them.
 import { z } from 'zod'
 import * as answers from './answers.ts'
-import { AuditPage } from './audit.ts'
+import { AuditCheck, AuditPage, SaveFields } from './audit.ts'
 import * as bench from './bench.ts'
 import * as bodies from './bodies.ts'
 import { administer, type Call, operate, read, openToAll } from './call.ts'
@@ -12,6 +12,7 @@ import { RefusalFields } from './refusals.ts'
 import { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from './replay.ts'
 import { RunResource } from './run.ts'
 import * as sessions from './sessions.ts'
+import { SpendingFields } from './spending.ts'
 import { CoverageFields, LearntPaths, ShapeFields } from './shapes.ts'
 
 /** Every call that is no GET says whether it is an act. */
@@ -36,7 +37,7 @@ export const calls = {
     ...older,
     ...hook,
     ...source,
-    state: 'Only in this state, or `dead`: with a dead run.',
+    state: 'Only in this state, or `dead`: with a dead run, or `waiting`: not ended.',
     q: 'Only with this text.',
     ...since,
     until: 'Only what came before, in ISO 8601.',
@@ -45,7 +46,7 @@ export const calls = {
   'GET /api/deliveries/{id}/request': read('Shows the request of a delivery, while it is kept.', answers.RequestFields),
   'POST /api/deliveries/{id}/retry': operate(
     'retry',
-    'Runs a parked delivery or dead runs again, and makes the next attempt of failing runs due.',
+    'Runs a parked delivery or dead runs again, and makes runs due that fail or are in a quiet period.',
     answers.RetriedFields,
   ),
   'POST /api/deliveries/{id}/drop': operate(
@@ -74,6 +75,12 @@ export const calls = {
   }),
   'GET /api/stream': read('Sends deliveries, refusals and the status as server-sent events.', undefined),
   'GET /api/runs/{id}': read('Shows one run with its prompt and its reply.', answers.RunFields),
+  'GET /api/runs/{id}/reply': read(
+    'Shows the reply so far of a run that this gateway runs now.',
+    object({
+      text: string().nullable().describe('Null: it runs elsewhere, its runner does not stream, or it has ended.'),
+    }),
+  ),
   'DELETE /api/runs/{id}': operate('cancel', 'Cancels a run.', operations.CancelledFields, {
     query: { by: 'Who cancels it. Only without a body.', reason: 'Why. Only without a body.' },
     body: bodies.askedCancel,
@@ -107,6 +114,9 @@ export const calls = {
     object({ budget: operations.BudgetFields }),
     { query: { usd: 'US dollars to add.', tokens: 'Tokens to add.', turns: 'Turns to add.' } },
   ),
+  'GET /api/spending': read('Shows what the runs of a time cost, by day, hook, agent and model.', SpendingFields, {
+    since: 'The beginning of the first day, in ISO 8601: 24 hours ago if it is not given, at most 31 days ago.',
+  }),
   'GET /api/state': read(
     'Lists what transforms remember.',
     object({ state: list(operations.StateValueFields) }),
@@ -118,7 +128,15 @@ export const calls = {
   'POST /api/state/drop': operate('state.drop', 'Deletes what a transform remembers.', object({ dropped: number() }), {
     query: { ...module, key: 'Only this value.' },
   }),
-  'GET /api/audit': read('Lists who changed what, the newest first.', AuditPage, { ...older, ...since }),
+  'GET /api/audit': read('Lists who changed what, the newest first.', AuditPage, {
+    ...older,
+    ...since,
+    by: 'Only of the actor with this name.',
+    act: 'Only these acts, with commas between their names.',
+  }),
+  'GET /api/audit/check': read('Checks the hashes of the whole audit log.', AuditCheck),
+  // code, as the coverage of a module shows it
+  'POST /api/audit/{number}/save': operate(null, 'Shows which files a save of the log changed.', SaveFields),
   'GET /api/tokens': read('Lists the tokens with few rights.', object({ tokens: list(operations.TokenFields) })),
   'POST /api/tokens': administer('token.new', 'Makes a token.', operations.TokenFields.extend({ token: string() }), {
     // a key of the page must not make a token that outlives it
@@ -217,6 +235,12 @@ export const calls = {
     'Shows what would become of a request.',
     z.union([bench.TriedFields, bench.TriedDraft]),
     { body: bodies.tried },
+  ),
+  'POST /api/try/kept': operate(
+    null,
+    'Compares an unsaved template with the live code, on kept requests.',
+    bench.DraftReport,
+    { body: bodies.draftReplay },
   ),
   'POST /api/send': administer('send', 'Sends a request to a hook.', bench.SentFields, {
     body: bodies.typedRequest,

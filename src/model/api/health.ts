@@ -74,6 +74,14 @@ export const FindingFields = z.object({
 export type FindingFields = z.infer<typeof FindingFields>
 
 export const HealthFields = z.object({
+  sources: readonlyList(
+    z.object({
+      name: z.string(),
+      account: z.string().nullable(),
+      lastGoodAt: z.string().nullable().describe('When it was last read to its end, or had something new.'),
+      problems: readonlyList(z.string()),
+    }),
+  ).describe('What the gateway that answers watches, such as a mailbox. Of several gateways, one watches.'),
   generation: z.string(),
   degraded: z.boolean(),
   held: z.boolean(),

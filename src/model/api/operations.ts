@@ -1,6 +1,6 @@
 // The answers of the admin API about things that an operator controls: pauses, budgets, senders and tokens. Times are ISO 8601.
 import { z } from 'zod'
-import { readonlyList } from './answers.ts'
+import { readonlyList, WaitEnd } from './answers.ts'
 
 /** A hold, which keeps runs back. `what`: its label, such as `mapping:github` or `all`. `by`: null if the gateway made it. */
 export const PauseFields = z.object({
@@ -75,18 +75,20 @@ export const SenderFields = z.object({
 export type SenderFields = z.infer<typeof SenderFields>
 
 /**
- * Items that need a person, all for one reason. `ids`: those of the newest deliveries, or of the refused requests, at most 200. `since`: the time of the
+ * Items that need a person, all for one reason. `waiting`: runs that a pause or a budget keeps back; `count` does not include them. `ids`: those of the newest deliveries, or of the refused requests, at most 200. `since`: the time of the
  * oldest item. It stays until the item succeeds, until its sender is accepted again, or until somebody ends it.
  */
 export const AttentionGroup = z.object({
-  kind: z.enum(['parked', 'dead', 'failing', 'refused']),
+  kind: z.enum(['parked', 'dead', 'failing', 'refused', 'silent', 'waiting']),
   title: z.string().describe('The error of the newest item.'),
   code: z.string().nullable(),
   place: z.string().nullable().describe('`<file>:<line>`.'),
   hooks: readonlyList(z.string()),
   count: z.number(),
   since: z.string(),
+  at: z.string().describe('The time of the newest item that needs a person.'),
   ids: readonlyList(z.string()),
+  waitEnd: WaitEnd.optional(),
 })
 export type AttentionGroup = z.infer<typeof AttentionGroup>
 

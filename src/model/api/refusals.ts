@@ -23,8 +23,13 @@ export const RefusalFields = z.object({
     })
     .nullable()
     .describe('The signature of a sender that no mapping of the hook verifies, guessed from the headers.'),
+  proofs: readonlyList(z.object({ name: z.string(), value: z.string() })).describe(
+    'The headers in which a signature and its time came, cut. Secrets are left out.',
+  ),
+  expects: readonlyList(z.string()).describe('The schemes by which a sender of the hook proves itself now.'),
   isStranger: z.boolean().describe('True if the request had no hook token and no mapping tried to verify it.'),
   isKept: z.boolean().describe('True if the request is kept, encrypted: `hookloom retry --refused` verifies it again.'),
+  whyNotKept: z.string().optional().describe('Why the request was never kept.'),
   ranAs: z.string().optional().describe('The delivery that the retried request became; absent after a restart.'),
 })
 export type RefusalFields = z.infer<typeof RefusalFields>

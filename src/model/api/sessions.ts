@@ -17,6 +17,8 @@ export type SessionFields = z.infer<typeof SessionFields>
 export const SessionRow = SessionFields.extend({
   isSingle: z.boolean(),
   hook: z.string().nullable(),
+  lastLine: z.string().nullable().describe('What its last message is about, in one line; null if it has none.'),
+  turns: z.number().describe('The number of its turns. At most 10 are counted.'),
 })
 export type SessionRow = z.infer<typeof SessionRow>
 
@@ -41,10 +43,14 @@ export const EventFields = z.object({
 })
 export type EventFields = z.infer<typeof EventFields>
 
+/** `summary`: what the event is about, in one line. */
+export const ShownEvent = EventFields.extend({ summary: z.string() })
+export type ShownEvent = z.infer<typeof ShownEvent>
+
 /** `events`: the events that wait for the next turn. */
 export const ShownSession = SessionFields.extend({
   messages: readonlyList(MessageFields),
-  events: readonlyList(EventFields),
+  events: readonlyList(ShownEvent),
 })
 export type ShownSession = z.infer<typeof ShownSession>
 
@@ -60,5 +66,5 @@ export type TrimmedSession = z.infer<typeof TrimmedSession>
 const next = z.string().nullable().describe('`before` of the page of older rows; null if there is none.')
 export const SessionPage = z.object({ sessions: readonlyList(SessionRow), next })
 export type SessionPage = z.infer<typeof SessionPage>
-export const EventPage = z.object({ events: readonlyList(EventFields), next })
+export const EventPage = z.object({ events: readonlyList(ShownEvent), next })
 export type EventPage = z.infer<typeof EventPage>

@@ -3,6 +3,7 @@ import { trimSlashes } from '../../base/text.ts'
 import { z } from 'zod'
 import { ChannelName } from '../../core/model/action.ts'
 import { GmailConfig } from './gmail.ts'
+import { ImapConfig } from './imap.ts'
 import { JobKeys } from '../../core/model/job-keys.ts'
 import { Mapping, Retain } from '../../core/model/mapping.ts'
 import { duration, endpointUrl, filePath, nonBlank } from '../../core/model/values.ts'
@@ -150,6 +151,7 @@ export const HooksConfig = z.strictObject({
       'The maximum number of requests that wait for the end of a run at a time: those with `Prefer: wait`, and streams of runs. The next ones are answered at once. While several tokens may wait, each of them gets at most half; `hooks.tokens` count as one.',
     ),
   gmail: GmailConfig.optional().describe('The gmail preset, and the mailbox that the gateway watches.'),
+  imap: ImapConfig.optional().describe('The mailbox that the gateway watches by IMAP.'),
   onTransformError: z
     .enum(['park', 'reject'])
     .default('park')

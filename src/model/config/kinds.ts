@@ -22,7 +22,7 @@ export function createKindsConfig(
   const kinds = sections as unknown as [z.ZodObject<{ kind: z.ZodLiteral<string> }>]
   const known = sections.length === 0 ? undefined : z.discriminatedUnion('kind', kinds)
   if (takesOthers) return z.record(name, known === undefined ? other : z.union([known, other])).default({})
-  // the engine has no runner, and no source with a section is built in: each key is unknown
+  // the engine has no runner and no source: each key is unknown
   return known === undefined ? z.strictObject({}).default({}) : z.record(name, known).default({})
 }
 

@@ -1,6 +1,7 @@
 // The tables of flows, how Postgres runs their scripts, and the lock that orders their changes.
 import { firstFlow } from '../flow.ts'
 import type { Dialect, Script, Statement } from '../script.ts'
+import { planOnce } from './naming.ts'
 import type { Param, Query } from './pool.ts'
 
 /**
@@ -97,9 +98,16 @@ export const dialect: Dialect = {
     return `SELECT ${values.join(', ')} FROM ${selectElements(param)}`
   },
   texts: (param) => `SELECT json_array_elements_text(CAST(${param} AS json))`,
+  planOnce,
   larger: 'greatest',
   forUpdate: 'FOR UPDATE',
   skipLocked: 'FOR UPDATE SKIP LOCKED',
+  runs: `SELECT j.seq, j.delivery_seq, j.created_at, j.ended_at, j.state, j.attempts, j.failing_since, j.agent_id AS agent,
+      coalesce(run ->> 'model', '') AS model, (run #>> '{usage,inputTokens}')::bigint AS input,
+      (run #>> '{usage,outputTokens}')::bigint AS output, (run #>> '{usage,cachedInputTokens}')::bigint AS cached,
+      (run #>> '{usage,cacheWriteTokens}')::bigint AS written, (run #>> '{usage,costUsd}')::double precision AS cost
+    FROM jobs j JOIN job_parts p ON p.job_seq = j.seq CROSS JOIN LATERAL (SELECT p.steps::jsonb -> 0 AS run) first_step
+    WHERE (j.stands_for IS NULL AND j.state <> 'done') OR run ->> 'name' = 'run'`,
   isUntouched: `j.attempts = 0 AND EXISTS (SELECT 1 FROM job_parts p WHERE p.job_seq = j.seq AND p.steps = '[]')`,
   ofSession: 'agent_id = $1 AND session_key = $2',
 }
@@ -126,7 +134,8 @@ function joinStatements({ sql, params, also = [] }: Statement): Statement {
     all.push(...other.params)
     return `other${place} AS (${own})`
   })
-  return { sql: others.length === 0 ? sql : `WITH ${others.join(', ')} ${sql}`, params: all }
+  if (others.length === 0) return { sql, params }
+  return { sql: `${sql.startsWith(planOnce) ? planOnce : ''} WITH ${others.join(', ')} ${sql}`, params: all }
 }
 
 /**

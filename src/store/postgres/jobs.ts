@@ -78,7 +78,7 @@ const claimFrom = (candidates: string, now: string) => `${planOnce}
     FROM picked WHERE jobs.seq = picked.seq RETURNING jobs.*, nullif(picked.was_fence, 0) AS lapsed)
   SELECT ${jobColumns}, j.lapsed, ${now} AS now FROM claimed j JOIN ${jobTables} ORDER BY j.seq`
 
-const startJob = `UPDATE jobs j SET state = 'running', gate = 0, lane = $2, fence = ${newFence}, locked_until = $3 FROM job_parts p
+const startJob = `${planOnce} UPDATE jobs j SET state = 'running', gate = 0, lane = $2, fence = ${newFence}, locked_until = $3 FROM job_parts p
   WHERE p.job_seq = j.seq AND j.seq = $1 AND j.state = 'queued' AND j.ended_at IS NULL RETURNING ${jobColumns}`
 
 type Claim = {
@@ -144,7 +144,7 @@ const toJson = (sql: string) => `(SELECT json_agg(r) FROM (${sql}) r)::text`
 async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim): Promise<Claimed> {
   // this statement begins under the lock
   const [hints = {}] = await query(
-    `SELECT ${now} AS now, (SELECT json_agg(label) FROM holds WHERE until IS NULL OR until > ${now})::text AS held, ${hintColumns(now)},
+    `${planOnce} SELECT ${now} AS now, (SELECT json_agg(label) FROM holds WHERE until IS NULL OR until > ${now})::text AS held, ${hintColumns(now)},
       (${hasQueued})::int AS plain, ${toJson(selectRunning)} AS running, ${toJson(selectLines)} AS lines`,
   )
   const { now: at, held, running, lines, ...own } = hints

@@ -118,9 +118,10 @@ export function createReads(
       const values = [limit, last, state, hook, source, word, first, since, until, word && toEscapedBytes(word)]
       return readRecords(await patientQuery(selectDeliveries, ...values))
     },
-    stepBack: async ({ before, rows }) => {
+    stepBack: async ({ before, after, rows }) => {
       const place = before === undefined ? undefined : await findDeliverySeq(before)
-      const row = place === null ? undefined : await one(selectStep, place, rows)
+      const first = after === undefined ? 0 : await findDeliverySeq(after)
+      const row = place === null ? undefined : await one(selectStep, place, rows, first)
       return row && toStep(row)
     },
     delivery: async (id) =>

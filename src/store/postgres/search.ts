@@ -43,7 +43,8 @@ export const selectDeliveries = selectNewestRows(
   '$1',
 )
 export const selectStep = `SELECT id, received_at FROM deliveries
-  WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint ORDER BY seq DESC LIMIT 1`
+  WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint AND seq > $3::bigint
+  ORDER BY seq DESC LIMIT 1`
 
 /** The bytes of a text in UTF-8, written as `encode(…, 'escape')` of Postgres writes them. */
 export function toEscapedBytes(text: string): string {

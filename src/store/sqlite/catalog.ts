@@ -67,6 +67,15 @@ CREATE TRIGGER messages_deleted AFTER DELETE ON messages BEGIN
 END;
 `
 
+/** The events by the time at which they were stored, because a page of events begins before a moment. */
+export const eventTimesSchema = `
+CREATE TABLE event_times (at INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (at, seq)) STRICT, WITHOUT ROWID;
+INSERT INTO event_times SELECT at, seq FROM events WHERE seq <= (SELECT events FROM catalog) ORDER BY at, seq;
+CREATE TRIGGER events_deleted AFTER DELETE ON events BEGIN
+  DELETE FROM event_times WHERE at = old.at AND seq = old.seq;
+END;
+`
+
 const tables = ['deliveries', 'jobs', 'events', 'messages'] as const
 const selectLast = (table: string) => `coalesce((SELECT max(seq) FROM ${table}), ${firstSeq})`
 
@@ -87,7 +96,9 @@ export const selectTouched = `SELECT max(at) AS updated_at FROM (
     SELECT at FROM events WHERE ${whereBehind('events')} AND agent_id = ?1 AND session_key = ?2
     UNION ALL SELECT at FROM messages WHERE ${whereBehind('messages')} AND agent_id = ?1 AND session_key = ?2)`
 
+const addEventTimes = `INSERT INTO event_times SELECT at, seq FROM events WHERE ${whereBehind('events')}`
 const additions = [
+  addEventTimes,
   `INSERT INTO listed SELECT state, seq, hook, source, event, mapping_id, id FROM deliveries WHERE ${whereBehind('deliveries')}`,
   `INSERT INTO wake_ids SELECT wake_id, seq FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id IS NOT NULL`,
   `INSERT INTO jobs_of SELECT delivery_seq, seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq IS NOT NULL`,
@@ -101,6 +112,11 @@ const additions = [
 /** Adds every row that is behind the catalog. */
 export function completeCatalog(db: Database): void {
   for (const sql of additions) db.run(sql)
+}
+
+/** As `completeCatalog`, for the first catalog that a file had. */
+export function completeFirstCatalog(db: Database): void {
+  for (const sql of additions) if (sql !== addEventTimes) db.run(sql)
 }
 
 /** The difference is computed in SQL, because it may be too large for a JavaScript number. */

@@ -89,6 +89,9 @@ export function insertFlow(db: Database, { flow, seq, deliverySeq, at }: FlowRow
   db.run(sql, seq, deliverySeq, ring, key, lane, expiresMs === null ? null : at + expiresMs, settings)
 }
 
+/** The plan of the job `j`. That of the only job of a delivery is in the row `d` of the delivery, which no report writes again. */
+export const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
+
 export const dialect: Dialect = {
   list: (param) => `SELECT value FROM json_each(${param})`,
   rows: (param, columns) => {
@@ -96,9 +99,23 @@ export const dialect: Dialect = {
     return `SELECT ${values.join(', ')} FROM json_each(${param})`
   },
   texts: (param) => `SELECT value FROM json_each(${param})`,
+  planOnce: '',
   larger: 'max',
   forUpdate: '',
   skipLocked: '',
+  runs: `SELECT j.seq, j.delivery_seq, j.created_at, j.ended_at, j.state, j.attempts, j.failing_since,
+      coalesce((${planOf}) ->> '$.agentId', '') AS agent, coalesce(j.steps ->> '$[0].model', '') AS model,
+      ${Object.entries({
+        input: 'inputTokens',
+        output: 'outputTokens',
+        cached: 'cachedInputTokens',
+        written: 'cacheWriteTokens',
+        cost: 'costUsd',
+      })
+        .map(([name, key]) => `j.steps ->> '$[0].usage.${key}' AS ${name}`)
+        .join(', ')}
+    FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
+    WHERE (j.stands_for IS NULL AND j.state <> 'done') OR j.steps ->> '$[0].name' = 'run'`,
   isUntouched: `j.attempts = 0 AND j.steps = '[]'`,
   ofSession: `seq IN (SELECT seq FROM transcripts WHERE agent_id = $1 AND session_key = $2 UNION ALL
     SELECT seq FROM messages WHERE ${whereBehind('messages')} AND agent_id = $1 AND session_key = $2)`,

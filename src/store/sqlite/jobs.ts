@@ -6,7 +6,7 @@ import { clockSetBackMs, leaseLostReason, rowDamagedReason } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
-import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob } from './flow.ts'
+import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, startJob, planOf } from './flow.ts'
 import { findHeldLabels, holdBack, letTasksPass, precededTasks } from './holds.ts'
 import { openLane } from './lanes.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
@@ -15,8 +15,6 @@ const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, ste
   VALUES (?1, CASE WHEN ?11 IS NULL THEN ?2 END, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, CASE WHEN ?10 IS NOT NULL THEN 3 WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
     ELSE EXISTS (SELECT 1 FROM jobs WHERE lane = ?4 AND ended_at IS NULL) END)`
 
-/** The plan of the only job of a delivery is in the row of the delivery, which no report writes again. */
-const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
 /** The columns of `jobs` that a copy keeps, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.failing_since, j.failures, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,

@@ -5,7 +5,7 @@ import type { Database } from './driver.ts'
 import { flowSchema } from './flow.ts'
 import { auditSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
 import { nodesSchema } from './nodes.ts'
-import { catalogSchema, completeCatalog } from './catalog.ts'
+import { catalogSchema, completeFirstCatalog, eventTimesSchema } from './catalog.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
 /**
@@ -210,6 +210,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN failures TEXT',
   `CREATE INDEX jobs_preceded ON jobs (gate, run_at) WHERE gate = 1 AND stands_for IS NOT NULL AND state = 'queued'`,
   failing,
+  eventTimesSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
@@ -240,7 +241,7 @@ export function applyMigrations(db: Database, file: string, upTo = migrations.le
   if (version >= upTo) return
   for (const sql of migrations.slice(version, upTo)) {
     db.exec(sql)
-    if (sql === slim) completeCatalog(db)
+    if (sql === slim) completeFirstCatalog(db)
   }
   db.exec(`PRAGMA user_version = ${upTo}`)
 }

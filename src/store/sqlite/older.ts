@@ -56,6 +56,7 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
   ],
   [19, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, 0 AS queued_again, NULL AS failures FROM main.jobs'],
   [20, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS failures FROM main.jobs'],
+  [23, 'CREATE TEMP VIEW event_times AS SELECT at, seq FROM main.events'],
 ]
 
 /** `version`: the number of migrations applied to the file. */

@@ -55,10 +55,14 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 A
   UNION ALL SELECT wake_id, id FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
+const eventsBehind = `FROM events WHERE ${whereBehind('events')} AND at < ?1`
 /** The newest rows before a moment: at least `?2`, and all rows of the oldest moment among them. */
-const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
-  WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
-  ORDER BY e.at, e.seq`
+const selectEvents = `WITH newest AS (SELECT min(at) AS at FROM (SELECT at FROM (
+      SELECT * FROM (SELECT at FROM event_times WHERE at < ?1 ORDER BY at DESC LIMIT ?2) UNION ALL SELECT at ${eventsBehind})
+    ORDER BY at DESC LIMIT ?2))
+  SELECT ${eventColumns} FROM ${eventTables} WHERE e.seq IN (
+    SELECT seq FROM event_times WHERE at < ?1 AND at >= (SELECT at FROM newest)
+    UNION ALL SELECT seq ${eventsBehind} AND at >= (SELECT at FROM newest)) ORDER BY e.at, e.seq`
 const ofWaiting = 'FROM events WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL'
 /** The index `events_waiting` has them in their order: no other event is read, however many wait. */
 const oldestWaiting = [0, 1].map(

@@ -52,7 +52,7 @@ const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries d WH
   UNION ALL SELECT j.delivery_seq FROM messages m JOIN jobs j ON j.id = m.run_id WHERE m.${whereBehind('messages')} AND ${replyHas})
   ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
 const selectStep = `SELECT id, received_at FROM deliveries
-  WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 ORDER BY seq DESC LIMIT 1`
+  WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 AND seq > ?3 ORDER BY seq DESC LIMIT 1`
 
 /** `start` is less than the seq of every delivery; `end` is greater than every seq and every moment. */
 const start = 0
@@ -84,9 +84,9 @@ export function findRows(db: Database, query: DeliveriesQuery): Row[] {
 }
 
 /** The delivery that is about `rows` older than `before`, or than the newest one: the end of one step of a search. */
-export function stepBack(db: Database, { before, rows }: Parameters<StoreReader['stepBack']>[0]) {
+export function stepBack(db: Database, { before, after, rows }: Parameters<StoreReader['stepBack']>[0]) {
   const place = before === undefined ? null : findSeq(db, before)
   if (before !== undefined && place === null) return undefined
-  const row = db.get(selectStep, place, rows)
+  const row = db.get(selectStep, place, rows, after === undefined ? start : findSeq(db, after))
   return row && toStep(row)
 }

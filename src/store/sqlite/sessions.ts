@@ -25,8 +25,10 @@ const insertMessage = `INSERT INTO messages (agent_id, session_key, at, role, ru
 const touchSession = `INSERT INTO sessions (agent_id, session_key, updated_at) VALUES (?, ?, ?)
   ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`
 
-const consume = `UPDATE events SET consumed_at = ?1 FROM json_each(?4)
-  WHERE agent_id = ?2 AND session_key = ?3 AND consumed_at IS NULL AND seq = value ->> 0 AND at = value ->> 1`
+/** CROSS JOIN reads the rows that are named: otherwise, SQLite would read each event that waits for the session, with the whole list for each. */
+const consume = `UPDATE events SET consumed_at = ?1 WHERE seq IN (SELECT e.seq FROM json_each(?4) shown
+  CROSS JOIN events e ON e.seq = shown.value ->> 0 AND e.at = shown.value ->> 1
+    AND e.agent_id = ?2 AND e.session_key = ?3 AND e.consumed_at IS NULL)`
 
 /** The session of a turn. */
 type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }

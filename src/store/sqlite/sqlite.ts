@@ -7,12 +7,13 @@ import { createSingleOwnerCalls } from './one-owner.ts'
 import { createCapacity, type Capacity } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock, OpenedStore, Store, StoreReader } from '../store.ts'
-import { createReadConnection, type ReadConnection } from './connection.ts'
+import { createReadConnection } from './connection.ts'
 import { findRealFile } from './files.ts'
 import { openMemory } from './memory.ts'
 import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
-import { createReads } from './reads.ts'
+import { createReads, type Reads } from './reads.ts'
+import { createSlowReads } from './slow-reads.ts'
 import { bindCalls, createPlainWrites } from '../plain.ts'
 import { toQuarantineValues } from '../quarantine.ts'
 import { toClaimedJob } from '../rows.ts'
@@ -49,6 +50,8 @@ export type SqliteOptions = {
   readonly maxWaitingBytes?: () => number
   /** Logs when writing starts to fail, and when it works again. */
   readonly log?: Log
+  /** A file with this many bytes has its slow reads in a thread of its own. Default 32 MiB. */
+  readonly slowAboveBytes?: number
   /** Starts the writer thread. Tests start it with other options. */
   readonly spawn?: typeof spawnWriter
 }
@@ -60,6 +63,8 @@ export function createSqliteStore(options: SqliteOptions): OpenedStore {
   const file = findRealFile(options.file)
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
+  const reads = createReads(connection, clock)
+  const slow = createSlowReads({ file, clock, reads, aboveBytes: options.slowAboveBytes })
   let openings = 0
   const writer = createWriterQueue({
     file,
@@ -75,9 +80,15 @@ export function createSqliteStore(options: SqliteOptions): OpenedStore {
     onOpened: () => {
       openings += 1
       connection.reset()
+      slow.reset()
     },
   })
-  return createStore({ connection, writer, clock, room: capacity, countOpenings: () => openings })
+  const close = async () => {
+    connection.close()
+    await slow.close()
+  }
+  const all = { ...reads, ...slow.calls, close }
+  return createStore({ reads: all, writer, clock, room: capacity, countOpenings: () => openings })
 }
 
 /**
@@ -85,7 +96,8 @@ export function createSqliteStore(options: SqliteOptions): OpenedStore {
  * keeps every promise of `Store` except durability: the data is lost when the store is closed.
  */
 export function createMemoryStore({ clock }: { clock: Clock }): Store {
-  return createStore({ ...openMemory(), clock })
+  const { connection, writer } = openMemory()
+  return createStore({ reads: createReads(connection, clock), writer, clock })
 }
 
 /**
@@ -100,7 +112,7 @@ export function createSqliteReader({ file }: { file: string }): StoreReader {
 }
 
 type Parts = {
-  readonly connection: ReadConnection
+  readonly reads: Reads
   readonly writer: Writer
   readonly clock: Clock
   readonly room?: Capacity
@@ -108,8 +120,7 @@ type Parts = {
   readonly countOpenings?: () => number
 }
 
-function createStore({ connection, writer, clock, room, countOpenings = () => 1 }: Parts): OpenedStore {
-  const reads = createReads(connection, clock)
+function createStore({ reads, writer, clock, room, countOpenings = () => 1 }: Parts): OpenedStore {
   let joined: string | undefined
 
   /** Sweeps in small operations, so that appends can run in between. */
@@ -198,7 +209,7 @@ function createStore({ connection, writer, clock, room, countOpenings = () => 1 
       return toHealth(writer.state().trouble)
     },
     close: async () => {
-      connection.close()
+      await reads.close()
       await writer.close()
     },
   }

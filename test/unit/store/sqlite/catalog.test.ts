@@ -33,5 +33,13 @@ test('deliveries, wakes and sessions are found, listed and counted whether or no
   const skipped = await store.deliveries({ limit: 99, state: 'skipped' })
   expect(skipped.map(({ event }) => event)).toEqual(Array.from({ length: 11 }, (_, index) => `e${index * 100}`))
   expect(await store.sessions({ limit: 99 })).toHaveLength(7)
+  const texts: string[] = []
+  for (let before: number | undefined; texts.length < wakes.length;) {
+    const page = await store.events({ limit: 300, before })
+    if (page.length === 0) break
+    texts.unshift(...page.map(({ text }) => text))
+    before = page[0]?.at
+  }
+  expect(texts).toEqual(wakes.map((_, index) => `${index}`))
   expect(await store.idsFrom({ prefix: '', limit: 3_000 })).toHaveLength(2_200)
 })

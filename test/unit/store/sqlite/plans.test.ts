@@ -35,6 +35,7 @@ const task = {
 const addAndClaim: readonly Operation[] = [
   { kind: 'addTask', at: 1, ...task },
   { kind: 'claim', at: 1, limit: 9, leaseMs: 9, limits: {}, only: undefined },
+  { kind: 'plain', at: 1, name: 'wakeBudgets', args: [] },
 ]
 const toReports = (fence: number): readonly Operation[] => [
   { kind: 'report', at: 1, id: 'j', fence, steps: [{ name: 'run', json: '{}' }], ...report, outcome: { kind: 'done' } },
@@ -85,6 +86,17 @@ test('the frequent statements of the worker, the heartbeats and the metrics scan
   const steps = plan.filter((line) => tables.test(line))
   expect(steps.length).toBeGreaterThan(20)
   expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
+})
+
+test('a turn finds the events that it was shown by their numbers, however many others wait for its session', () => {
+  const { plan, planned } = createPlanned()
+  runBatch({ db: planned, operations: addAndClaim, isBulk: false })
+  const operations = toReports(Number(planned.get(`SELECT fence FROM jobs WHERE id = 'j'`)?.['fence']))
+  plan.length = 0
+  runBatch({ db: planned, operations, isBulk: false })
+  const steps = plan.filter((line) => /^(SCAN|SEARCH) (e|events)\b/.test(line))
+  expect(steps.length).toBeGreaterThan(0)
+  expect(steps.filter((line) => !line.includes('USING INTEGER PRIMARY KEY'))).toEqual([])
 })
 
 test('a claim finds the next run of a flow by its key, and not among the queued runs of all keys', () => {
