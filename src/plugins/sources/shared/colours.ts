@@ -1,0 +1,101 @@
+// The colours of CSS and of HTML attributes, in a form that can be compared.
+
+/** Red, green and blue from 0 to 255, or the text of a colour in another notation, which equals only the same text. */
+export type Colour = readonly [number, number, number] | string
+
+export const white: Colour = [255, 255, 255]
+export const black: Colour = [0, 0, 0]
+/** The names of CSS, and system colours of a light page. */
+const named = new Map(
+  (
+    'aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc bisque ffe4c4 black 000000 ' +
+    'blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a burlywood deb887 cadetblue 5f9ea0 chartreuse 7fff00 ' +
+    'chocolate d2691e coral ff7f50 cornflowerblue 6495ed cornsilk fff8dc crimson dc143c cyan 00ffff darkblue 00008b darkcyan 008b8b ' +
+    'darkgoldenrod b8860b darkgray a9a9a9 darkgreen 006400 darkgrey a9a9a9 darkkhaki bdb76b darkmagenta 8b008b darkolivegreen 556b2f ' +
+    'darkorange ff8c00 darkorchid 9932cc darkred 8b0000 darksalmon e9967a darkseagreen 8fbc8f darkslateblue 483d8b ' +
+    'darkslategray 2f4f4f darkslategrey 2f4f4f darkturquoise 00ced1 darkviolet 9400d3 deeppink ff1493 deepskyblue 00bfff ' +
+    'dimgray 696969 dimgrey 696969 dodgerblue 1e90ff firebrick b22222 floralwhite fffaf0 forestgreen 228b22 fuchsia ff00ff ' +
+    'gainsboro dcdcdc ghostwhite f8f8ff gold ffd700 goldenrod daa520 gray 808080 green 008000 greenyellow adff2f grey 808080 ' +
+    'honeydew f0fff0 hotpink ff69b4 indianred cd5c5c indigo 4b0082 ivory fffff0 khaki f0e68c lavender e6e6fa lavenderblush fff0f5 ' +
+    'lawngreen 7cfc00 lemonchiffon fffacd lightblue add8e6 lightcoral f08080 lightcyan e0ffff lightgoldenrodyellow fafad2 ' +
+    'lightgray d3d3d3 lightgreen 90ee90 lightgrey d3d3d3 lightpink ffb6c1 lightsalmon ffa07a lightseagreen 20b2aa lightskyblue 87cefa ' +
+    'lightslategray 778899 lightslategrey 778899 lightsteelblue b0c4de lightyellow ffffe0 lime 00ff00 limegreen 32cd32 linen faf0e6 ' +
+    'magenta ff00ff maroon 800000 mediumaquamarine 66cdaa mediumblue 0000cd mediumorchid ba55d3 mediumpurple 9370db ' +
+    'mediumseagreen 3cb371 mediumslateblue 7b68ee mediumspringgreen 00fa9a mediumturquoise 48d1cc mediumvioletred c71585 ' +
+    'midnightblue 191970 mintcream f5fffa mistyrose ffe4e1 moccasin ffe4b5 navajowhite ffdead navy 000080 oldlace fdf5e6 olive 808000 ' +
+    'olivedrab 6b8e23 orange ffa500 orangered ff4500 orchid da70d6 palegoldenrod eee8aa palegreen 98fb98 paleturquoise afeeee ' +
+    'palevioletred db7093 papayawhip ffefd5 peachpuff ffdab9 peru cd853f pink ffc0cb plum dda0dd powderblue b0e0e6 purple 800080 ' +
+    'rebeccapurple 663399 red ff0000 rosybrown bc8f8f royalblue 4169e1 saddlebrown 8b4513 salmon fa8072 sandybrown f4a460 ' +
+    'seagreen 2e8b57 seashell fff5ee sienna a0522d silver c0c0c0 skyblue 87ceeb slateblue 6a5acd slategray 708090 slategrey 708090 ' +
+    'snow fffafa springgreen 00ff7f steelblue 4682b4 tan d2b48c teal 008080 thistle d8bfd8 tomato ff6347 turquoise 40e0d0 ' +
+    'violet ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32 canvas ffffff canvastext 000000 ' +
+    'field ffffff fieldtext 000000 linktext 0000ee visitedtext 551a8b buttonface efefef buttontext 000000 highlighttext 000000 ' +
+    'graytext 808080 window ffffff windowtext 000000 menutext 000000 infotext 000000 infobackground ffffff'
+  )
+    .match(/\S+ \S+/g)
+    ?.map((pair) => pair.split(' '))
+    .map(([name = '', digits = '']) => [name, readHexColour(digits)] as const),
+)
+
+function readHexColour(digits: string): Colour | undefined {
+  const long =
+    digits.length < 6 ? Array.from(digits.slice(0, 3), (digit) => digit + digit).join('') : digits.slice(0, 6)
+  const [red, green, blue] = [0, 2, 4].map((at) => Number.parseInt(long.slice(at, at + 2), 16))
+  return red === undefined || green === undefined || blue === undefined ? undefined : [red, green, blue]
+}
+
+/** Reads a colour. Undefined if the text is not a colour, or is one that cannot be compared, such as `inherit`, a mixture or a variable. */
+export function readColour(value: string): Colour | undefined {
+  if (/^#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})$/.test(value)) return readHexColour(value.slice(1))
+  const call = /^(rgb|hsl)a?\(([^()]*)\)$/.exec(value)
+  if (call !== null)
+    return readColourCall(
+      call[1] ?? '',
+      (call[2] ?? '').split(/[ ,/]+/).filter((word) => word !== ''),
+    )
+  return named.get(value)
+}
+
+/** The words and functions of the property `background` that are no colour, or that only refer to another colour. */
+const otherWords =
+  /^(?:(?:no-)?repeat(?:-[xy])?|round|space|scroll|fixed|local|left|right|top|bottom|center|cover|contain|auto|(?:border|padding|content)-box|text|none|transparent|currentcolor|inherit|initial|unset|revert|(?:calc|min|max|clamp)\(.*)$/
+
+/** The colour in a value of `background`; `none` if the value has no colour, and undefined if it has an invalid word. */
+export function readBackground(value: string): Colour | undefined {
+  const plain = value.replace(/(?<![\w-])[\w-]*(?:url|gradient|image|image-set)\((?:[^()]|\([^()]*\))*\)/g, ' ')
+  const words = plain.match(/#[\da-f]+|(?<![\w-])[a-z-]+\((?:[^()]|\([^()]*\))*\)|(?<![\w.#-])[a-z-]+(?![\w(-])/g) ?? []
+  // a colour in another notation is valid, and differs from each colour that can be compared
+  const colours = words
+    .filter((word) => !otherWords.test(word))
+    .map((word) => (/^(?!rgb|hsl)[a-z-]+\(/.test(word) ? word : readColour(word)))
+  return colours.includes(undefined) ? undefined : (colours[0] ?? 'none')
+}
+
+function readColourCall(name: string, words: readonly string[]): Colour | undefined {
+  const numbers = words.slice(0, 3).map((word) => Number.parseFloat(word))
+  if (numbers.length < 3 || numbers.some((number) => Number.isNaN(number))) return undefined
+  const [first = 0, second = 0, third = 0] = numbers
+  if (name === 'rgb') {
+    const [red = 0, green = 0, blue = 0] = numbers.map((number, at) =>
+      words[at]?.endsWith('%') ? number * 2.55 : number,
+    )
+    return [red, green, blue]
+  }
+  const [saturation, lightness] = [second / 100, third / 100]
+  const channel = (at: number) => {
+    const place = (at + first / 30) % 12
+    return (
+      255 *
+      (lightness - saturation * Math.min(lightness, 1 - lightness) * Math.max(-1, Math.min(place - 3, 9 - place, 1)))
+    )
+  }
+  return [channel(0), channel(8), channel(4)]
+}
+
+/** A reader cannot see a difference of less than a tenth of the way from black to white. */
+const minDifference = 25
+
+export function isSameColour(one: Colour, other: Colour): boolean {
+  if (typeof one === 'string' || typeof other === 'string') return one === other
+  return one.every((channel, at) => Math.abs(channel - (other[at] ?? 0)) < minDifference)
+}
