@@ -8,7 +8,9 @@ import gitlab from './gitlab/preset.ts'
 import gmail from './gmail/preset.ts'
 import grafana from './grafana/preset.ts'
 import homeAssistant from './home-assistant/preset.ts'
+import imap from './imap/preset.ts'
 import linear from './linear/preset.ts'
+import mcpEvents from './mcp-events/preset.ts'
 import notion from './notion/preset.ts'
 import pagerduty from './pagerduty/preset.ts'
 import sentry from './sentry/preset.ts'
@@ -27,7 +29,9 @@ export const presets = [
   gmail,
   grafana,
   homeAssistant,
+  imap,
   linear,
+  mcpEvents,
   notion,
   pagerduty,
   sentry,

@@ -122,7 +122,7 @@ async function ask(question: Question, answer: AnswerForm | undefined): Promise<
 }
 
 async function call(
-  { provider, model, request, io: { signal } }: Question,
+  { provider, model, request, io: { signal, onText } }: Question,
   answer: AnswerForm | undefined,
   { fetch, stream }: { fetch: Fetch; stream: boolean },
 ) {
@@ -136,6 +136,7 @@ async function call(
       maxOutputTokens: toCallLimit(request.maxOutputTokens, provider.config, options),
       answer,
       signal,
+      onText,
     },
     { stream },
   )

@@ -21,7 +21,7 @@ function formatEcho({ agentId, sessionKey, model, thinking, prompt, message, act
     ...(model === undefined ? [] : [`model ${model}`]),
     ...(thinking === undefined ? [] : [`thinking ${thinking}`]),
   ].join(', ')
-  const what = action === undefined ? 'This heartbeat' : 'This run'
+  const what = action === undefined ? 'This heartbeat, the turn in which the agent hears what happened,' : 'This run'
   const asked = `${what} would have sent ${prompt.length} characters to agent ${agentId} (${settings}).`
   if (message === '') return `No model is configured, so nothing was asked. ${asked}`
   return [

@@ -133,6 +133,16 @@ export const conventionsSenders = [
     deliveryId: [header('webhook-id')],
     scheme: { ...standardHmac, confidence: 'medium' },
   }),
+  // MCP Events: servers should use the id of an event upstream, which several kinds of events may share; so the id has the name too
+  defineSender({
+    name: 'mcp-events',
+    label: 'MCP Events',
+    docs: 'https://modelcontextprotocol.io/extensions/events/overview',
+    marks: [sent('x-mcp-subscription-id', 'webhook-signature')],
+    event: [body('type'), body('name')],
+    deliveryId: [all(body('name'), header('webhook-id')), header('webhook-id')],
+    scheme: { ...standardHmac, handshakes: [mcpVerification] },
+  }),
   defineSender({
     name: 'standard-webhooks',
     label: 'Standard Webhooks',
@@ -141,7 +151,7 @@ export const conventionsSenders = [
     event: [body('type')],
     deliveryId: [header('webhook-id')],
     schemes: [
-      { id: 'standard-webhooks', ...standardHmac, handshakes: [mcpVerification] },
+      { id: 'standard-webhooks', ...standardHmac },
       {
         id: 'standard-webhooks-asym',
         variant: 'public key',

@@ -1,5 +1,10 @@
 // The built-in sources.
 import type { SourceDefinition } from '../../define.ts'
 import { gmailSource } from './gmail/gmail.ts'
+import { imapSource } from './imap/imap.ts'
+import { mcpEventsSource } from './mcp-events/mcp-events.ts'
 
-export const sources: readonly SourceDefinition[] = [gmailSource]
+/** Each has one section, `hooks.<name>`. */
+export const sources: readonly SourceDefinition[] = [gmailSource, imapSource]
+/** Each is the `kind` of any number of sections of `sources`, as a source of a plugin. */
+export const sourceKinds: readonly SourceDefinition[] = [mcpEventsSource]

@@ -1,23 +1,7 @@
-// The types of a watched mailbox: a mail, the payload of the hook, the position in the mailbox, and the sink of mails.
+// The types of a watched mailbox: the payload of the hook, the position in the mailbox, and the sink of mails.
 import { join } from 'node:path'
 import { z } from 'zod'
-
-export type Mail = {
-  readonly id: string
-  readonly threadId: string
-  readonly from: string
-  readonly to: string
-  readonly subject: string
-  /** The time when Gmail received the mail, in ISO 8601. */
-  readonly date: string
-  readonly snippet: string
-  /** The plain text; empty if bodies are turned off. */
-  readonly body: string
-  /** Whether a part of the text is missing. */
-  readonly bodyTruncated: boolean
-  /** The ids of its labels. */
-  readonly labels: readonly string[]
-}
+import type { Mail } from '../shared/mail.ts'
 
 /** The payload of the hook: one mail for each delivery. */
 export type GmailPayload = {

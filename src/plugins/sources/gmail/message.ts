@@ -1,11 +1,9 @@
 // Turns a message of the Gmail API into the mail for the hook.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GmailApi, GmailMessage, MailPart } from './api.ts'
-import { tidyText, toVisibleText } from './html.ts'
-import type { Mail } from './mail.ts'
-
-/** The maximum length of each header: Gmail allows half a megabyte of headers. */
-const maxHeaderBytes = 2_000
+import { tidyText, toVisibleText } from '../shared/html.ts'
+import { cutBytes, type Mail, readHeaderText, toIsoDate, tryDecode } from '../shared/mail.ts'
+import { findShownParts, type PartReader, readShownText } from '../shared/parts.ts'
 
 type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
 
@@ -24,11 +22,11 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
   const header = (name: string) =>
     readOr(
-      () => cutBytes(decodeWords(readHeader(payload, name) ?? ''), maxHeaderBytes),
+      () => readHeaderText(readHeader(payload, name) ?? ''),
       () => '',
     )
   const { text, isCut } = readOr(
-    () => (options.includeBody ? readBody(payload) : { text: '', isCut: false }),
+    () => (options.includeBody ? readShownText(payload ?? {}, reader) : { text: '', isCut: false }),
     () => ({ text: '', isCut: true }),
   )
   const body = cutBytes(text, options.maxBytes)
@@ -59,53 +57,15 @@ function readOr<T>(read: () => T, instead: () => T): T {
   }
 }
 
-function toIsoDate(ms: number): string {
-  const date = new Date(ms)
-  return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()
-}
-
-/** The first bytes of a text, without half a character at the end. */
-export function cutBytes(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= maxBytes) return text
-  let end = maxBytes
-  // bytes that continue a character begin with the bits 10
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
-  return bytes.subarray(0, end).toString()
-}
-
 function readHeader(part: MailPart | undefined, name: string): string | undefined {
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
-/** The text that a mail client shows: all parts in order, and of several alternatives the last one with HTML, or else the last readable one. */
-function readBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
-  const shown = findShownParts(payload, 0).map((part) => {
-    if (isStoredApart(part)) return { text: '', isCut: true }
-    const text = decodePart(part)
-    return hasType(part, 'text/html') ? toVisibleText(text) : { text: tidyText(text).trim(), isCut: false }
-  })
-  const texts = shown.map(({ text }) => text).filter((text) => text !== '')
-  return { text: texts.join('\n\n'), isCut: shown.some(({ isCut }) => isCut) }
-}
-
-/** The maximum depth of parts. A real mail has fewer levels. */
-const maxLevels = 50
-
-/** The parts with text in reading order, without attachments. Mails inside a mail count as attachments. */
-function findShownParts(part: MailPart | undefined, level: number): MailPart[] {
-  if (part === undefined || level > maxLevels) return []
-  if ((part.filename ?? '') !== '' || hasType(part, 'message/rfc822')) return []
-  if (hasType(part, 'text/plain') || hasType(part, 'text/html')) return [part]
-  const inside = (part.parts ?? [])
-    .map((each) => findShownParts(each, level + 1))
-    .filter((texts) => !texts.every(isEmpty))
-  if (!hasType(part, 'multipart/alternative')) return inside.flat()
-  return inside.findLast((texts) => texts.some((text) => hasType(text, 'text/html'))) ?? inside.at(-1) ?? []
-}
-
-function isEmpty(part: MailPart): boolean {
-  return !isStoredApart(part) && decodePart(part).trim() === ''
+const reader: PartReader<MailPart> = {
+  typeOf: ({ mimeType }) => mimeType?.toLowerCase() ?? '',
+  isAttachment: ({ filename }) => (filename ?? '') !== '',
+  partsOf: ({ parts }) => parts ?? [],
+  textOf: (part) => (isStoredApart(part) ? undefined : decodePart(part)),
 }
 
 /** Whether Gmail stores the text of this part separately, like an attachment. It does so with a large text. */
@@ -122,7 +82,7 @@ export async function fetchStoredTexts(
   api: Pick<GmailApi, 'storedText'>,
 ): Promise<void> {
   let bytes = 0
-  for (const { body } of findShownParts(payload, 0).filter(isStoredApart)) {
+  for (const { body } of findShownParts(payload ?? {}, reader).filter(isStoredApart)) {
     bytes += body?.size ?? 0
     if (bytes > maxStoredBytes || body?.attachmentId === undefined) return
     const data = await api.storedText(id, body.attachmentId)
@@ -130,13 +90,9 @@ export async function fetchStoredTexts(
   }
 }
 
-function hasType({ mimeType }: MailPart, type: string): boolean {
-  return mimeType?.toLowerCase() === type
-}
-
-function decodePart(part: MailPart | undefined): string {
+function decodePart(part: MailPart): string {
   const [, charset] = /charset\s*=\s*"?([^";\s]+)/i.exec(readHeader(part, 'content-type') ?? '') ?? []
-  return decodeText(Buffer.from(part?.body?.data ?? '', 'base64url'), charset)
+  return decodeText(Buffer.from(part.body?.data ?? '', 'base64url'), charset)
 }
 
 /**
@@ -147,35 +103,4 @@ function decodeText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)
   const utf8 = isSevenBit ? undefined : tryDecode(bytes, 'utf-8', true)
   return utf8 ?? tryDecode(bytes, charset, false) ?? tryDecode(bytes, 'windows-1252', false) ?? ''
-}
-
-/** Decodes the encoded words of a header (RFC 2047): `=?utf-8?Q?caf=C3=A9?=` means `café`. */
-export function decodeWords(header: string): string {
-  return header
-    .replace(/(\?=)\s+(?==\?)/g, '$1')
-    .replace(
-      /=\?([\w.:-]{1,40})(?:\*[\w-]*)?\?([bq])\?([^?\s]*)\?=/gi,
-      (word, charset: string, form: string, text: string) => {
-        const bytes = form.toLowerCase() === 'b' ? Buffer.from(text, 'base64') : decodeQuotedPrintable(text)
-        return tryDecode(bytes, charset, false) ?? word
-      },
-    )
-}
-
-function decodeQuotedPrintable(text: string): Uint8Array {
-  const escaped = text
-    .replaceAll('_', ' ')
-    .replace(/=([\da-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-  return Buffer.from(escaped, 'latin1')
-}
-
-/** The text; undefined if the charset is unknown, or if `fatal` is set and the bytes are invalid. */
-function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string | undefined {
-  try {
-    const decoder = new TextDecoder(charset, { fatal })
-    // as a stream: otherwise Node 20 decodes windows-1252 as ISO 8859-1 and loses quotation marks
-    return decoder.decode(bytes, { stream: true }) + decoder.decode()
-  } catch {
-    return undefined
-  }
 }

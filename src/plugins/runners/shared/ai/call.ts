@@ -15,6 +15,8 @@ type Call = {
   /** The form of the answer; undefined if no verdict is requested. */
   readonly answer: AnswerForm | undefined
   readonly signal: AbortSignal
+  /** Called with the reply so far. */
+  readonly onText?: ((text: string) => void) | undefined
 }
 
 export type ModelReply = {
@@ -46,7 +48,9 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
   const ended = new AbortController()
   const settings = toCallSettings(sdk, { ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
   try {
-    return await (stream ? readStream(sdk, settings) : generate(sdk, settings))
+    // output that has a form is no text for people
+    const onText = call.answer?.form === 'structured-output' ? undefined : call.onText
+    return await (stream ? readStream(sdk, settings, onText) : generate(sdk, settings))
   } catch (thrown) {
     return { kind: 'failed', thrown, begun: false }
   } finally {
@@ -100,7 +104,11 @@ async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): 
   }
 }
 
-async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<ModelReply | CallFailure> {
+async function readStream(
+  sdk: Sdk,
+  settings: ReturnType<typeof toCallSettings>,
+  onText: Call['onText'],
+): Promise<ModelReply | CallFailure> {
   let text = ''
   let toolInput: unknown
   let start: PartOf<'start-step'> | undefined
@@ -109,7 +117,10 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
   const { fullStream } = sdk.streamText({ ...settings, onError: () => {} })
   for await (const part of fullStream) {
     if (part.type === 'start-step') start = part
-    if (part.type === 'text-delta') text += part.text
+    if (part.type === 'text-delta') {
+      text += part.text
+      onText?.(text)
+    }
     if (part.type === 'tool-call') toolInput ??= findToolInput([part])
     if (part.type === 'finish-step') step = part
     if (part.type === 'error') return { kind: 'failed', thrown: part.error, begun: text !== '' }

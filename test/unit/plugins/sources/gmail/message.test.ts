@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { GmailMessage, MailPart } from '../../../../../src/plugins/sources/gmail/api.ts'
-import { cutBytes, readMails, toMail } from '../../../../../src/plugins/sources/gmail/message.ts'
+import { readMails, toMail } from '../../../../../src/plugins/sources/gmail/message.ts'
+import { cutBytes } from '../../../../../src/plugins/sources/shared/mail.ts'
 
 const options = { maxBytes: 20_000, includeBody: true }
 
