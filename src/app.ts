@@ -7,7 +7,7 @@ import { createWarner } from './gateway/replay/path-warnings.ts'
 import { createReplayer } from './gateway/replay/replayer.ts'
 import { createShadows } from './gateway/replay/shadow.ts'
 import { createReload } from './gateway/reload/reload.ts'
-import { createSaveMemory } from './gateway/reload/saves.ts'
+import { createSaveMemory, findSave } from './gateway/reload/saves.ts'
 import type { Live, SwapListener } from './gateway/reload/live-types.ts'
 import { loadConfig } from './gateway/config/config.ts'
 import { createConfigMemory } from './gateway/config/config-memory.ts'
@@ -26,7 +26,7 @@ import { createAuditor, noteReload, noteStart, noteSecret, noteStop } from './ga
 import { createAdmission } from './gateway/http/admission.ts'
 import { createChanges, withChanges } from './store/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './gateway/http/client.ts'
-import { createHourOfStore } from './gateway/http/api/hour-of-store.ts'
+import { createDayOfStore, createHourOfStore } from './gateway/http/api/hour-of-store.ts'
 import { createMetrics } from './gateway/http/metrics.ts'
 import { createOthers } from './gateway/http/api/others.ts'
 import { createMount, type HookHandler } from './gateway/http/mount.ts'
@@ -345,7 +345,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     store,
     savesTemplates: development,
     makeTransform,
-    capture: replayer.capture,
+    replayer,
+    findTargets: jobs.findTargets,
     renderPrompt: (planned) =>
       planned.kind === 'agent' ? buildPrompt({ planned, newBoundaryId: () => boundaryId }) : undefined,
     clock,
@@ -395,8 +396,12 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     changes,
     others: createOthers({ store, changes }),
     slots: jobs.slots,
+    sources: sources.list,
+    replySoFar: jobs.replySoFar,
     lastHour: metrics.lastHour,
     hour: createHourOfStore({ store, clock }),
+    findSave: (wanted) => findSave(dir, wanted),
+    day: createDayOfStore({ store, clock }),
     metrics,
     hooksUrl: () => url,
     refusals,
@@ -485,7 +490,9 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {
     const saved = live.status()
-    const troubles = sources.problems()
+    const troubles = sources
+      .list()
+      .flatMap(({ label, problems }) => problems.map((problem) => ({ detail: `${label}: ${problem}` })))
     return { ...saved, degraded: saved.degraded || troubles.length > 0, problems: [...saved.problems, ...troubles] }
   }
 }

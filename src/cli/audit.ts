@@ -1,8 +1,7 @@
 // Prints the audit log (who changed what), and checks whether somebody changed the log itself.
 import { readAuditEntry } from '../gateway/http/audit.ts'
 import type { AuditFields } from '../model/api/audit.ts'
-import { type AuditRow, createChainCheck } from '../store/audit.ts'
-import type { StoreReader } from '../store/store.ts'
+import { type ChainReport, checkChain } from '../store/audit.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, formatTime, printOlder, printTable } from './terminal/print.ts'
@@ -44,34 +43,9 @@ function toCells({ number, at, by, act, target, details, outcome, reason, began 
   ]
 }
 
-const rowsAtOnce = 500
-
-type HashReport = {
-  readonly first: AuditRow | undefined
-  readonly last: AuditRow | undefined
-  readonly broken: { readonly number: number; readonly why: string } | undefined
-}
-
-/** Checks the entries and their chain in order. Stops at the first entry that does not fit. */
-async function checkHashes(store: StoreReader): Promise<HashReport> {
-  const checkNext = createChainCheck()
-  let first: AuditRow | undefined
-  let last: AuditRow | undefined
-  for (;;) {
-    const rows = await store.auditLog({ limit: rowsAtOnce, after: last?.number ?? Number.MIN_SAFE_INTEGER })
-    for (const row of rows) {
-      const broken = checkNext(row)
-      if (broken !== undefined) return { first, last, broken }
-      first ??= row
-      last = row
-    }
-    if (rows.length < rowsAtOnce) return { first, last, broken: undefined }
-  }
-}
-
 async function verifyAudit(context: Context): Promise<number> {
-  const none: HashReport = { first: undefined, last: undefined, broken: undefined }
-  const { first, last, broken } = await readStore(context, none, checkHashes)
+  const none: ChainReport = { first: undefined, last: undefined, broken: undefined }
+  const { first, last, broken } = await readStore(context, none, checkChain)
   if (context.json) {
     const [from, to] = [first?.number ?? null, last?.number ?? null]
     context.printJson({ ok: broken === undefined, from, to, hash: last?.hash ?? null, broken: broken ?? null })

@@ -9,7 +9,7 @@ import { loadConfig } from '../gateway/config/config.ts'
 import { builtInChannels, builtInRunnerKinds, outboxNames } from '../gateway/config/keys.ts'
 import { configFile } from '../gateway/config/text.ts'
 import type { PluginKind } from '../model/plugin.ts'
-import { sources } from '../plugins/sources/index.ts'
+import { sourceKinds, sources } from '../plugins/sources/index.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
 import { createEditorConfig } from './scaffold/folder.ts'
 import { renderFile } from './scaffold/files.ts'
@@ -76,7 +76,7 @@ function listTaken(kind: PluginKind): readonly string[] {
   if (kind === 'channel') return [...builtInChannels.map(({ name }) => name), 'default', 'retry', 'own', 'last']
   if (kind === 'runner') return builtInRunnerKinds
   if (kind === 'outbox') return outboxNames
-  if (kind === 'source') return [...sources.map((source) => source.name), 'wake', 'agent']
+  if (kind === 'source') return [...[...sources, ...sourceKinds].map((source) => source.name), 'wake', 'agent']
   return [...builtInSenders.rows.map(({ name }) => name), ...builtInSenders.schemeNames]
 }
 

@@ -3,11 +3,13 @@ import { type Agent, toAgent, listAgentIds } from '../../gateway/jobs/agents.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../gateway/jobs/runners-and-channels.ts'
+import { sources as builtInSources } from '../../plugins/sources/index.ts'
 import { probeSource } from '../../plugins/sources/shared/own.ts'
 import { readWorkspaceFile } from '../../plugins/runners/shared/workspace.ts'
 import type { AssembledParts } from '../../gateway/reload/assemble.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
 import type { Runner, RunResult } from '../../model/runner.ts'
+import type { OwnSource } from '../../model/source.ts'
 import type { Config } from '../../model/config/config.ts'
 import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
 import { exitCodes } from '../../core/model/problem.ts'
@@ -35,6 +37,10 @@ export async function checkOtherSides(
   const hide = createSecretMask(listConfigSecrets(config, []), '***')
   return await Promise.all([
     ...(own?.sources ?? []).map((source) => probe(`source-${source.name}`, probeSource(source, { dir, hide }))),
+    ...listBuiltInSources(config).flatMap((source) => {
+      const parts = probeSource(source, { dir, hide })
+      return parts.probe === undefined ? [] : [probe(`source-${source.name}`, parts)]
+    }),
     ...names.map((name) => {
       if (name === 'echo') return buildEchoFinding()
       return probe(`runner-${name}`, runner(name) ?? {})
@@ -48,6 +54,16 @@ export async function checkOtherSides(
         : { ...finding, detail: `${finding.detail.replace(/\.$/, '')}. ${unknown}` }
     }),
   ])
+}
+
+/** The built-in sources that have a section and can be asked. */
+function listBuiltInSources(config: Config): OwnSource[] {
+  return builtInSources.flatMap((definition): OwnSource[] => {
+    const { name, label = name } = definition
+    const options: unknown = Reflect.get(config.hooks, name)
+    if (options === undefined) return []
+    return [{ kind: 'sound', name, label, definition, options, hash: '', describeThrown: toErrorName }]
+  })
 }
 
 /** Says whether a message that may have arrived is sent again. Undefined for the console, and for channels that drop a repeated message. */

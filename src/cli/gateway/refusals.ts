@@ -58,7 +58,7 @@ export function describeKept(hook: string | undefined): string {
 }
 
 export function renderRefusal(refusal: RefusalFields): string {
-  const { requestId, receivedAt, client, path, hook, status, code, error, signature, trace } = refusal
+  const { requestId, receivedAt, client, path, hook, status, code, error, signature, trace, whyNotKept } = refusal
   const fields = renderFields([
     ['state', 'refused'],
     ['received', formatTime(receivedAt)],
@@ -67,7 +67,7 @@ export function renderRefusal(refusal: RefusalFields): string {
     ['hook', hook ?? ''],
     ['answer', `${status} ${code}: ${error}`],
     ['why', describeReasons(status === 401 ? refusal : { ...refusal, trace: [] }).join('; ')],
-    ['kept', refusal.isKept ? describeKept(hook) : ''],
+    ['kept', refusal.isKept ? describeKept(hook) : whyNotKept === undefined ? '' : `no: ${whyNotKept}`],
     ['ran as', refusal.ranAs ?? ''],
   ])
   const hint = signature === null ? '' : [signature.next, indent(signature.config ?? '')].join('\n\n').trimEnd()

@@ -1,4 +1,5 @@
 // The input and output of a command. Also writes command lines that a user can copy into a shell.
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -102,8 +103,24 @@ export function formatInvocation({ dir, env, script }: Context, args: readonly s
   const isInstalled = basename(script) === 'hookloom'
   const isThroughNpx = env['npm_command'] === 'exec' || basename(dirname(script)) === '.bin'
   const near = relative(process.cwd(), script)
-  const installed = isThroughNpx ? ['npx', 'hookloom'] : ['hookloom']
+  const installed = isThroughNpx ? ['npx', findNpxPackage(script)] : ['hookloom']
   const program = isInstalled ? installed : ['node', near.startsWith('..') ? script : near]
   const isFound = env['HOOKLOOM_HOME'] === dir || (env['HOOKLOOM_HOME'] === undefined && dir === findDefaultDir(env))
   return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(quoteShellWord).join(' ')
+}
+
+/** What `npx` runs the program with. For a tarball it is the file: `npx` keeps that in a folder of its own, and would ask the registry for the name. */
+function findNpxPackage(script: string): string {
+  const folder = resolve(dirname(script), '../..')
+  if (basename(dirname(folder)) !== '_npx') return 'hookloom'
+  try {
+    const { dependencies }: { dependencies: { hookloom: string } } = JSON.parse(
+      readFileSync(join(folder, 'package.json'), 'utf8'),
+    )
+    const { hookloom } = dependencies
+    // without "file:", npx would execute the tarball itself
+    return hookloom.startsWith('file:') ? `file:${resolve(folder, hookloom.slice('file:'.length))}` : 'hookloom'
+  } catch {
+    return 'hookloom'
+  }
 }

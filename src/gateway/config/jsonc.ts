@@ -116,11 +116,18 @@ function buildValue(node: Node, source: string, report: (problem: string, offset
   }
   if (node.type !== 'object') return node.value
   const entries = new Map<string, unknown>()
+  const offsets = new Map<string, number>()
   for (const property of children) {
     const [key, item] = property.children ?? []
     if (key === undefined || item === undefined) continue
     const name = String(key.value)
-    if (entries.has(name)) report(`duplicate key "${name}"`, key.offset)
+    const first = offsets.get(name)
+    // a recipe that is pasted below the other sections has this mistake
+    if (first !== undefined) {
+      const { line } = toPosition(source, first)
+      report(`duplicate key "${name}": line ${line} has it already. Move what is in this one there`, key.offset)
+    }
+    offsets.set(name, first ?? key.offset)
     // a schema drops this key of a record without an error
     if (name === '__proto__')
       report('no key can have the name "__proto__". Remove it, or choose another name', key.offset)

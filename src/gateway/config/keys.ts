@@ -9,6 +9,7 @@ import { type DefinitionByKind, listDefinitions, type LoadedPlugin } from '../..
 import { channels } from '../../plugins/channels/index.ts'
 import { outboxes } from '../../plugins/outboxes/index.ts'
 import { runners } from '../../plugins/runners/index.ts'
+import { sourceKinds } from '../../plugins/sources/index.ts'
 
 /** The definitions whose sections a configuration may have. */
 type KeyParts = {
@@ -87,7 +88,7 @@ function toRecoverSchema(list: readonly OutboxDefinition[]) {
   )
 }
 
-export const builtInParts: KeyParts = { channels, runners, outboxes, sources: [] }
+export const builtInParts: KeyParts = { channels, runners, outboxes, sources: sourceKinds }
 export const builtInKeys = createKeys(builtInParts)
 export const ConfigSchema = builtInKeys.config
 let open: typeof ConfigSchema | undefined

@@ -1,6 +1,9 @@
 // Budgets as the admin API, the commands and the metrics show them.
 import type { BudgetFields, MeasureFields } from '../../model/api/operations.ts'
 import { findPeriod, toLimits } from '../../model/budgets.ts'
+import { findModelConfig } from '../../model/config/agents-rules.ts'
+import type { Usage } from '../../model/job.ts'
+import { toTurnNanos } from '../../model/prices.ts'
 import { type Measure, toUsd } from '../../model/spending.ts'
 import type { Config } from '../../model/config/config.ts'
 import { type Account, findAccount } from '../../store/budgets.ts'
@@ -44,4 +47,10 @@ function toMeasureFields(measure: Measure, budget: Configured, { spent, reserved
     reserved: toDisplayedAmount(reserved[measure]),
     left: limit === undefined ? null : toDisplayedAmount(Math.max(0, limit - spent[measure] - reserved[measure])),
   }
+}
+
+/** The cost of a turn in US dollars: by the price of its model, or as its runner reported it. Undefined without either. */
+export function findTurnUsd(usage: Usage, model: string | undefined, models: Config['models']): number | undefined {
+  const cost = findModelConfig(model, models)?.cost
+  return cost === undefined && usage.costUsd === undefined ? undefined : toUsd(toTurnNanos(usage, cost))
 }

@@ -3,10 +3,10 @@ import { toErrorName } from '../../base/exceptions.ts'
 import type { Log } from '../../base/log.ts'
 import { sleepUnlessAborted } from '../../base/retry.ts'
 import { within } from '../../base/time.ts'
-import { SourceFailure, type SourceParts } from '../../model/source.ts'
+import { chooseRetryMs, SourceFailure, type SourceParts } from '../../model/source.ts'
+import type { Clock } from '../../store/store.ts'
 
 const usualMs = 60_000
-const retryMs = [5_000, 15_000, 60_000, 300_000]
 /** How long a pass may go on after its signal is aborted. Then it is left behind, and stores nothing more. */
 const endingMs = 10_000
 
@@ -17,6 +17,7 @@ type PassesParts = {
   readonly fields: object
   readonly label: string
   readonly log: Log
+  readonly clock: Clock
 }
 export type PassTools = {
   readonly signal: AbortSignal
@@ -28,19 +29,23 @@ export type PassTools = {
 export type Passes = {
   /** The current problems, one sentence each. */
   problems(): readonly string[]
+  /** When a pass last ended well, or something was last stored. */
+  lastGoodAt(): number | undefined
   /** Resolves when nothing of the source runs any more, or when it is left behind. The next watch finds what was not stored. */
   stop(): Promise<void>
 }
 
-export function startPasses({ open, fields, label, log }: PassesParts): Passes {
+export function startPasses({ open, fields, label, log, clock }: PassesParts): Passes {
   const stopping = new AbortController()
   const { signal } = stopping
   let problem: string | undefined
   let parts: SourceParts | undefined
   let isOver = false
+  let lastGoodAt: number | undefined
   const ended = run()
   return {
     problems: () => [...(problem === undefined ? [] : [problem]), ...(parts?.problems?.() ?? [])],
+    lastGoodAt: () => lastGoodAt,
     async stop() {
       stopping.abort()
       const isLate = (await within(endingMs, ended)) === undefined
@@ -54,6 +59,7 @@ export function startPasses({ open, fields, label, log }: PassesParts): Passes {
     const onStored = () => {
       problem = undefined
       failures = 0
+      lastGoodAt = clock()
     }
     while (!signal.aborted) {
       const failure = await runPass(onStored)
@@ -83,9 +89,4 @@ export function startPasses({ open, fields, label, log }: PassesParts): Passes {
     if (what !== problem) log.error(fields, `${label}: ${what}`)
     problem = what
   }
-}
-
-function chooseRetryMs({ retryAfterMs }: SourceFailure, failures: number): number {
-  const usual = retryMs[Math.min(failures, retryMs.length - 1)] ?? usualMs
-  return retryAfterMs === undefined ? usual : Math.min(Math.max(retryAfterMs, 1_000), 3_600_000)
 }

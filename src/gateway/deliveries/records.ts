@@ -8,6 +8,7 @@ import type { NodeRecord } from '../../store/owners.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import type { DeliveryFields, DeliverySummary, JobFields, ShownFields, VerdictFields } from '../../model/api/answers.ts'
 import type { EventFields, MessageFields, SessionFields } from '../../model/api/sessions.ts'
+import { describeMessage, maxAboutChars } from './about.ts'
 
 /** The fields of an action after the policy was applied: with its final agent and session key. */
 export function toActionFields(planned: Planned): object {
@@ -65,14 +66,12 @@ export function isFailing({
   return state === 'queued' && (attempts > 0 || failingSince !== undefined)
 }
 
-/** The maximum length of a description, in characters. */
-const maxContentChars = 200
-
 /**
  * One line about a delivery: the problem if it is parked or was dropped; the reason if it was skipped; the error of its first job that is dead or
- * failing; otherwise the first line of its message or text.
+ * failing; otherwise what its message or text is about. `template`: that of its mapping, if it is known.
  */
-export function describeContent({ state, mappingId, problem, log, jobs }: DeliveryRecord): string {
+export function describeContent(record: DeliveryRecord, template?: string): string {
+  const { state, mappingId, problem, log, jobs, event } = record
   if (problem !== undefined && (state === 'parked' || state === 'dropped')) {
     // "<error>: <message>\n at <file>:<line>:<column>\n<excerpt>"; a message may have several lines
     const [, line, place] = /^([^\n]*)[^]*?\n {2}at ([^\n]+?:\d+):\d+/.exec(problem.frame?.slice(0, 4_000) ?? '') ?? []
@@ -88,18 +87,19 @@ export function describeContent({ state, mappingId, problem, log, jobs }: Delive
   const [first, ...others] = jobs
   if (first === undefined) return ''
   const count = others.length === 0 ? '' : `${jobs.length} actions: `
-  return readFirstLine(`${count}${readText(first.planned)}`)
+  return cut(`${count}${describeMessage(readActionText(first.planned), { template, event })}`, maxAboutChars)
 }
 
-function readText(planned: Planned): string {
+/** The message or the text of an action; empty if it has none. */
+export function readActionText(planned: Planned): string {
   if (planned.kind === 'agent' || planned.kind === 'deliver') return planned.action.message
   return planned.kind === 'wake' ? planned.action.text : ''
 }
 
 /** The first line that is not blank, cut to 200 characters. */
 export function readFirstLine(text: string): string {
-  const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * maxContentChars)) ?? []
-  return cut(line, maxContentChars)
+  const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * maxAboutChars)) ?? []
+  return cut(line, maxAboutChars)
 }
 
 /**

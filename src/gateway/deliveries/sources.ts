@@ -46,11 +46,17 @@ type SourcesParts = Omit<InboxParts, 'name' | 'account'> & {
 type Sources = {
   /** Watches what this configuration names, if this gateway has the duty; otherwise nothing. Does nothing for what is watched already. */
   apply(config: Config): void
-  /** What is watched now. */
-  accounts(): readonly string[]
-  /** The problems of the sources, for /readyz. */
-  problems(): { readonly detail: string }[]
+  /** What is watched here, with its problems. */
+  list(): WatchedSource[]
   stop(): Promise<void>
+}
+
+/** A source that this gateway watches. `account`: undefined before its first pass. `problems`: one sentence each. */
+export type WatchedSource = {
+  readonly label: string
+  readonly account: string | undefined
+  readonly lastGoodAt: number | undefined
+  readonly problems: readonly string[]
 }
 
 /** A source with the section that it has in a configuration. `stamp`: another one means that it starts again. */
@@ -100,8 +106,7 @@ export function createSources(parts: SourcesParts): Sources {
         )
       }
     },
-    accounts: () => [...watched.values()].flatMap((each) => each.account() ?? []),
-    problems: () => [...watched.values()].flatMap((each) => each.problems()),
+    list: () => [...watched.values()].flatMap((each) => each.read() ?? []),
     async stop() {
       isStopping = true
       await Promise.all([...watched.values()].map((each) => each.stop()))
@@ -111,8 +116,7 @@ export function createSources(parts: SourcesParts): Sources {
 
 type Watched = {
   apply(wanted: Wanted | undefined, trustedProxies: readonly string[]): void
-  account(): string | undefined
-  problems(): { readonly detail: string }[]
+  read(): WatchedSource | undefined
   stop(): Promise<void>
 }
 
@@ -165,6 +169,7 @@ function createWatched(parts: SourcesParts): Watched {
       fields: { source: name },
       label,
       log,
+      clock,
     })
     running = { label, account: () => account, passes }
   }
@@ -181,10 +186,10 @@ function createWatched(parts: SourcesParts): Watched {
       stamp = next
       void change(wanted, trustedProxies)
     },
-    account: () => running?.account(),
-    problems() {
-      const { label = '', passes } = running ?? {}
-      return (passes?.problems() ?? []).map((problem) => ({ detail: `${label}: ${problem}` }))
+    read() {
+      if (running === undefined) return undefined
+      const { label, account, passes } = running
+      return { label, account: account(), lastGoodAt: passes.lastGoodAt(), problems: passes.problems() }
     },
     stop: () => change(undefined, []),
   }

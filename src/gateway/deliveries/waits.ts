@@ -4,6 +4,7 @@ import { formatQuantity, toPrintableLine } from '../../base/text.ts'
 import type { Config } from '../../model/config/config.ts'
 import type { Job } from '../../model/job.ts'
 import type { Hold } from '../../store/records.ts'
+import type { KeptBack } from '../../store/kept-back.ts'
 import type { StoreReader } from '../../store/store.ts'
 import { maxFailures } from '../../store/rules.ts'
 import type { Wait } from '../../store/waits.ts'
@@ -24,13 +25,19 @@ const maxRead = 200
 export type Waits = ReadonlyMap<string, string>
 
 /** Reads why the queued jobs among these wait. */
-export async function readWaits(
-  jobs: readonly Job[],
+export async function readWaits(jobs: readonly Job[], parts: WaitsParts): Promise<Waits> {
+  return describeWaits(await listWaits(jobs, parts), parts)
+}
+
+export async function listWaits(jobs: readonly Job[], { store, config }: WaitsParts): Promise<readonly Wait[]> {
+  const ids = jobs.filter(({ state }) => state === 'queued').map(({ id }) => id)
+  return ids.length === 0 ? [] : store.waits({ ids: ids.slice(0, maxRead), limits: config.limits })
+}
+
+export async function describeWaits(
+  waits: readonly Wait[],
   { store, config, now, isOutsider = false }: WaitsParts,
 ): Promise<Waits> {
-  const ids = jobs.filter(({ state }) => state === 'queued').map(({ id }) => id)
-  if (ids.length === 0) return new Map()
-  const waits = await store.waits({ ids: ids.slice(0, maxRead), limits: config.limits })
   const isServed = !waits.some(({ kind }) => kind === 'slot') || (await store.nodes()).length > 0
   return new Map(waits.map((wait) => [wait.jobId, describeWait(wait, { config, now, isServed, isOutsider })]))
 }
@@ -39,6 +46,11 @@ type Facts = Pick<WaitsParts, 'config' | 'now'> & {
   /** Whether any gateway runs on the store. It is read only if a run waits for a slot, else it is true. */
   readonly isServed: boolean
   readonly isOutsider: boolean
+}
+
+/** A sentence that begins with "waits", for an operator, about a hold or a budget. */
+export function describeKeptBack({ wait }: Pick<KeptBack, 'wait'>, facts: Pick<Facts, 'config' | 'now'>): string {
+  return describeWait(wait, { ...facts, isServed: true, isOutsider: false })
 }
 
 /** A sentence that begins with "waits". `now`: the present time by the clock of this machine, for the times in the sentence. */

@@ -19,6 +19,7 @@ import { addRoutes, type Handlers } from './api/handlers.ts'
 import { handleHealth, toSlotFields } from './api/health.ts'
 import { addOpenApiRoute } from './api/openapi.ts'
 import { handleOutlets } from './api/outlets.ts'
+import { handleSpending } from './api/spending.ts'
 import { createPageKeys } from './api/page-keys.ts'
 import { handlePage } from './api/page.ts'
 import { addPageFiles } from './api/page-files.ts'
@@ -93,6 +94,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     ...handleAudit(parts),
     ...handleHealth(parts),
     ...handleOutlets(parts),
+    ...handleSpending(parts),
     ...handleAlerts(parts),
     ...handleAttention(parts),
     ...handleStream({ ...parts, operators }),

@@ -18,6 +18,7 @@ import type { RefusalFields } from '../../model/api/refusals.ts'
 export type Refusal = RefusalRecord & {
   /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
   readonly isKept: boolean
+  readonly whyNotKept?: string | undefined
   /** The id of the delivery that the request became, or repeats, when it was retried. */
   readonly ranAs?: string | undefined
 }
@@ -145,7 +146,7 @@ export function createRefusalLog(log: Log): RefusalLog {
  * signature. Both are computed when the refusal is shown: a flood of refusals must stay cheap.
  */
 export function toRefusalFields(refusal: Refusal, generation: Generation): RefusalFields {
-  const { signature, ...fields } = refusal
+  const { signature, proofs = [], ...fields } = refusal
   const { hook, status } = refusal
   const names = [
     'wake',
@@ -155,7 +156,10 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
   const nearestHook = (isUnknown ? findNearest(hook, names) : undefined) ?? null
   const hint = signature === undefined || hook === undefined ? null : findSignatureHint(signature, hook, generation)
-  return { ...fields, reason: findReason(refusal), nearestHook, signature: hint, isStranger: isStranger(refusal) }
+  const signed = hook === undefined ? [] : generation.findHook(hook).signed
+  const expects = [...new Set(signed.map(({ verifier }) => verifier.scheme))]
+  const facts = { reason: findReason(refusal), nearestHook, signature: hint, isStranger: isStranger(refusal) }
+  return { ...fields, ...facts, proofs, expects }
 }
 
 /** The hint changes no mapping without a path, because such a mapping serves many hooks. */

@@ -3,10 +3,11 @@ import type { IncomingMessage } from 'node:http'
 import { toPrintableLine, takeStart } from '../../base/text.ts'
 import { formatCommand } from '../../base/shell.ts'
 import type { Log } from '../../base/log.ts'
-import type { Problem } from '../../core/model/problem.ts'
+import type { Problem, ProblemCode } from '../../core/model/problem.ts'
+import { credentialHeaders } from '../../core/model/delivery.ts'
 import type { Generation } from '../generation/generation.ts'
 import { toHookLabel } from '../../core/mapping/hook.ts'
-import { findSignature } from '../proofs/verifiers/signature.ts'
+import { findSignature, listProofs } from '../proofs/verifiers/signature.ts'
 import type { Clock } from '../../store/store.ts'
 import { describeKeptReason, type Quarantine } from '../deliveries/refused/quarantine.ts'
 import { describeTrace, isProofUnchecked } from '../deliveries/refused/reasons.ts'
@@ -58,6 +59,9 @@ type RefuserParts = {
   readonly development: boolean
 }
 
+/** The refusals of a request whose proof is missing or not valid. */
+const proofCodes: ReadonlySet<ProblemCode> = new Set(['unauthorized', 'rate-limited', 'proof-unavailable'])
+
 /** Answers a refusal of the hook port. */
 export type Refuser = (problem: Problem, incoming: Incoming, generation: Generation) => Answer
 
@@ -68,10 +72,14 @@ export function createRefuser({ admission, quarantine, onRefused, clock, develop
     const error = !development && code === 'payload-invalid' ? describeKeptReason(problem) : problem.message
     const url = req.url ?? '/'
     const hook = readHookName(url, generation.config.hooks.path)
-    const label = hook === undefined ? '' : toHookLabel(generation.findHook(hook), hook)
+    const asked = hook === undefined ? undefined : generation.findHook(hook)
+    const label = asked === undefined || hook === undefined ? '' : toHookLabel(asked, hook)
     const headers = toHeaders(req.rawHeaders)
     const signature =
       code === 'unauthorized' && isProofUnchecked(trace) ? findSignature(headers, generation.senders) : undefined
+    const proofs = proofCodes.has(code)
+      ? listProofs(headers, new Set([...credentialHeaders, ...(asked?.secretHeaders ?? [])]))
+      : []
     const facts = {
       requestId,
       receivedAt: clock(),
@@ -83,10 +91,15 @@ export function createRefuser({ admission, quarantine, onRefused, clock, develop
       error,
       trace,
       ...(signature && { signature }),
+      ...(proofs.length > 0 && { proofs }),
     }
     const raw = body && { method: req.method ?? '', url, rawHeaders: req.rawHeaders, client: facts.client, body }
-    const isKept = hook !== undefined && raw !== undefined && quarantine.note(facts, generation.findHook(hook), raw)
-    onRefused({ refusal: { ...facts, isKept }, problem, label, req, headers, generation })
+    const whyNotKept =
+      asked === undefined || raw === undefined
+        ? 'it was refused before its body was read'
+        : quarantine.note(facts, asked, raw)
+    const refusal = { ...facts, isKept: whyNotKept === undefined, ...(whyNotKept !== undefined && { whyNotKept }) }
+    onRefused({ refusal, problem, label, req, headers, generation })
     return toRefusalAnswer(problem, development)
   }
 }

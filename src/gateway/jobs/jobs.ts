@@ -1,5 +1,6 @@
 // Connects the worker, the heartbeats and the alerts with the live configuration.
 import { randomBytes } from 'node:crypto'
+import type { PlannedAction } from '../../core/model/action.ts'
 import type { OwnParts } from '../../model/plugin.ts'
 import { hasNoChannel, noChannelWarning } from '../../model/config/agents-rules.ts'
 import type { Config } from '../../model/config/config.ts'
@@ -16,6 +17,7 @@ import { createBudgetWatch } from './budget-watch.ts'
 import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
 import { createWorkspaceReader } from '../../plugins/runners/shared/workspace.ts'
+import { findTargets } from './targets.ts'
 import { createWorker } from './worker.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { sleepUntilAborted } from '../../base/time.ts'
@@ -48,6 +50,8 @@ export type Jobs = {
   lookForJobs(): void
   /** The running jobs of this gateway, and their maximum number. */
   readonly slots: () => Slots
+  /** The reply so far of a job that runs on this gateway. */
+  readonly replySoFar: (jobId: string) => string | undefined
   /** Called when a delivery is parked. */
   readonly onParked: Alerts['reportParked']
   /** Called when a sender handed over a secret. */
@@ -58,6 +62,8 @@ export type Jobs = {
   readonly alert: Alerts['alert']
   /** Queues a test message. */
   readonly testAlert: Alerts['sendTest']
+  /** Where the text of an action would go now. */
+  findTargets(planned: PlannedAction): ReturnType<typeof findTargets>
   /** Called when the configuration has changed. */
   refresh(): void
   readonly reloadSchedules: Heartbeats['reloadSchedules']
@@ -160,11 +166,14 @@ export function createJobs(options: JobsOptions): Jobs {
     // when a run is queued again, its tasks begin again
     lookForJobs: worker.lookForTasks,
     slots: worker.slots,
+    replySoFar: worker.replySoFar,
     onParked: alerts.reportParked,
     reportSecret: alerts.reportSecret,
     reportRecovery: alerts.reportRecovery,
     alert: alerts.alert,
     testAlert: alerts.sendTest,
+    findTargets: (planned) =>
+      findTargets(planned, { store, config: config(), ...findRunnersAndChannels(config(), ownParts()) }),
     refresh() {
       heartbeats.refresh()
       void wakeForNewBudgets()

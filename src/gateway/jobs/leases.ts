@@ -37,6 +37,12 @@ export type JobLease = {
   end(): Promise<void>
 }
 
+/** Asks the store for a lease that this process cannot confirm. Returns false if the lease was lost. */
+export async function confirmLease(lease: Pick<JobLease, 'isConfirmed' | 'report'>): Promise<boolean> {
+  while (!lease.isConfirmed()) if (!(await lease.report({}))) return false
+  return true
+}
+
 type TurnReservation = { readonly reservations: readonly Reservation[]; readonly ifUnknown: Spending }
 
 type Leases = {
@@ -45,13 +51,13 @@ type Leases = {
   readonly hasFlows: boolean
   /** Whether a job that no delivery caused runs here. */
   readonly hasTask: boolean
-  /** `isStopping`: the job must stop at once. */
-  acquire(job: ClaimedJob, options: { isStopping: boolean }): JobLease
+  /** `calledAt`: when the claim was made, which may have been answered late. `isStopping`: the job must stop at once. */
+  acquire(job: ClaimedJob, options: { readonly calledAt: Moment; readonly isStopping: boolean }): JobLease
   /**
    * Returns true if this job already runs here, so it must not start a second time: its lease expired because the clock jumped, and no other
    * worker claimed it. The running work continues under the new claim.
    */
-  renew(job: ClaimedJob): boolean
+  renew(job: ClaimedJob, calledAt: Moment): boolean
   /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
   extend(): Promise<void>
   /** Like `extend`, but only if the leases may have expired: after an outage of the store or a jump of the clock. */
@@ -79,7 +85,7 @@ type Claim = {
   state: 'running' | 'ending' | 'over'
   /** The job, with the fields of its last claim. */
   job: ClaimedJob
-  /** When the job was claimed here, or when its last successful report or extension began, by the clocks of this machine. */
+  /** When the claim of the job, or its last successful report or extension began, by the clocks of this machine. */
   confirmedAt: Moment
   /** Whether the store refuses its reports, because a newer request or an operator has ended the job. */
   mustEnd: boolean
@@ -220,7 +226,7 @@ export function createLeases(options: {
     get hasFlows() {
       return [...claims.values()].some(({ job }) => job.hasFlow)
     },
-    acquire(job, { isStopping }) {
+    acquire(job, { calledAt, isStopping }) {
       if (claims.size === 0) extendedAt = clock()
       const before = claims.get(job.id)
       // the job was claimed again under a new fence, so the old claim has ended
@@ -229,7 +235,7 @@ export function createLeases(options: {
       const claim: Claim = {
         state: 'running',
         job,
-        confirmedAt: readClocks(clock),
+        confirmedAt: calledAt,
         abort: new AbortController(),
         mustEnd: false,
         unsettled: undefined,
@@ -253,12 +259,12 @@ export function createLeases(options: {
         },
       }
     },
-    renew(job) {
+    renew(job, calledAt) {
       const claim = claims.get(job.id)
       // if the lease that expired is not the one of this claim, another worker had the job and may have started steps
       if (claim === undefined || job.lapsedFence !== claim.job.fence) return false
       claim.job = job
-      claim.confirmedAt = readClocks(clock)
+      claim.confirmedAt = calledAt
       return true
     },
     extend,

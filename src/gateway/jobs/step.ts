@@ -80,6 +80,8 @@ export type JobContext = JobDependencies &
     readonly claimedAt: number
     /** Called when a turn starts. The returned function is called when the turn has ended. */
     readonly trackTurn: (turn: RunningTurn) => () => void
+    /** Called with the reply so far of a turn that is tracked. */
+    readonly noteReply: (jobId: string, text: string) => void
   }
 
 /** A wake has nothing to perform: all of its steps are recorded when it is accepted. */

@@ -1,7 +1,7 @@
 // Performs jobs under leases. A job that does not end before a stop is queued again.
 import type { ClaimedJob } from '../../model/job.ts'
 import type { RunningTurn, Slots } from '../../model/runner.ts'
-import { withDeadline } from '../../base/time.ts'
+import { type Moment, readClocks, withDeadline } from '../../base/time.ts'
 import { createLeases, leaseMs } from './leases.ts'
 import { performJob } from './perform.ts'
 import { listRunTasks } from './plan.ts'
@@ -11,6 +11,8 @@ import type { JobDependencies, JobSettings } from './step.ts'
 export type Worker = {
   start(): void
   slots(): Slots
+  /** The reply so far of a job that runs here; undefined if its runner has shown none. */
+  replySoFar(jobId: string): string | undefined
   /** Looks for due jobs. */
   lookForJobs(): void
   /** Looks for due jobs and for tasks, which no delivery caused, such as heartbeats. One task runs here even if all slots are full. */
@@ -52,6 +54,8 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   let state: WorkerState = { kind: 'new' }
   let timers: NodeJS.Timeout[] = []
   const turns = new Set<RunningTurn>()
+  /** The replies so far of the turns that run, by the id of their job. */
+  const replies = new Map<string, string | undefined>()
   let fullSince: number | undefined
   /** Whether a task may wait while all slots are full. */
   let mayHaveTask = true
@@ -65,14 +69,23 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
 
   function trackTurn(turn: RunningTurn): () => void {
     turns.add(turn)
-    return () => void turns.delete(turn)
+    replies.set(turn.jobId, undefined)
+    return () => {
+      turns.delete(turn)
+      replies.delete(turn.jobId)
+    }
   }
 
-  async function runJob(job: ClaimedJob): Promise<void> {
+  /** A runner may write after the end of its turn. */
+  function noteReply(jobId: string, text: string): void {
+    if (replies.has(jobId)) replies.set(jobId, text)
+  }
+
+  async function runJob(job: ClaimedJob, calledAt: Moment): Promise<void> {
     // a job that was claimed while the gateway began to stop is released at once
-    const lease = leases.acquire(job, { isStopping: state.kind === 'stopping' })
+    const lease = leases.acquire(job, { calledAt, isStopping: state.kind === 'stopping' })
     try {
-      await performJob(job, { ...options, ...settings(), lease, claimedAt: clock(), trackTurn })
+      await performJob(job, { ...options, ...settings(), lease, claimedAt: clock(), trackTurn, noteReply })
     } catch (thrown) {
       log.error(
         { jobId: job.id, thrown: toErrorName(thrown) },
@@ -95,13 +108,14 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   }
 
   async function claimJobs(query: Parameters<typeof store.claim>[0]): Promise<number> {
+    const calledAt = readClocks(clock)
     const jobs = await store.claim({
       ...query,
       onEnded: (ended) => {
         for (const { end } of ended) meter('flow_ends', { by: end })
       },
     })
-    for (const job of jobs) if (!leases.renew(job)) track(runJob(job))
+    for (const job of jobs) if (!leases.renew(job, calledAt)) track(runJob(job, calledAt))
     return jobs.length
   }
 
@@ -175,6 +189,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
       ]
       track(look())
     },
+    replySoFar: (jobId) => replies.get(jobId),
     slots() {
       const { maxConcurrent: most } = settings().config.agents.defaults
       return { used: leases.size, most, fullSince: leases.size < most ? undefined : fullSince, turns: [...turns] }

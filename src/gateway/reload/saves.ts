@@ -16,7 +16,12 @@ import { toSavesFolder } from '../../model/places.ts'
 import type { Live } from './live-types.ts'
 
 /** `at`: the time when the save went live. `files`: the texts, by their paths in the config directory. */
-export type Save = { readonly at: number; readonly files: Readonly<Record<string, string>> }
+export type Save = {
+  readonly at: number
+  /** The generation that the save made; undefined if an earlier version remembered it. */
+  readonly generation: string | undefined
+  readonly files: Readonly<Record<string, string>>
+}
 
 /** The limits of all saves together: enough for weeks of edits. A save of fifty modules has 40 kB. */
 const maxSaves = 200
@@ -45,14 +50,14 @@ export function createSaveMemory(
   function remember(): void {
     // while a module keeps its last good version, the serving code is not that of the files on disk
     if (live.status().degraded) return
-    const { config, mappings } = live.current()
+    const { id, config, mappings } = live.current()
     void inOrder(async () => {
       try {
         const secrets = listConfigSecrets(
           config,
           mappings.map(({ mapping }) => mapping),
         )
-        await addSave(dir, clock(), secrets)
+        await addSave(dir, { at: clock(), generation: id }, secrets)
       } catch (error) {
         if (!isSaid) log.warn({ err: error }, 'a save could not be remembered for "hookloom bisect"')
         isSaid = true
@@ -69,7 +74,33 @@ export async function readSaves(dir: string): Promise<Save[]> {
   return saves.flatMap((save) => save ?? [])
 }
 
-async function addSave(dir: string, at: number, secrets: readonly string[]): Promise<void> {
+/** A save that went live about at this moment, the save before it, and whether it is the last one. */
+export type FoundSave = { readonly save: Save; readonly before: Save | undefined; readonly isLast: boolean }
+
+/** A save is remembered when its files were read again, after the gateway noted in the audit log that it is live. */
+const nearMs = 60_000
+
+export async function findSave(
+  dir: string,
+  { at, generation }: { readonly at: number; readonly generation: string },
+): Promise<FoundSave | undefined> {
+  const names = await listSaves(dir)
+  const read = async (name: string | undefined) =>
+    name === undefined ? undefined : readSave(join(toSavesFolder(dir), name))
+  for (const [index, name] of names.entries()) {
+    if (Math.abs(Number(name.slice(0, 15)) - at) > nearMs) continue
+    const save = await read(name)
+    if (save?.generation !== generation) continue
+    return { save, before: await read(names[index - 1]), isLast: index === names.length - 1 }
+  }
+  return undefined
+}
+
+async function addSave(
+  dir: string,
+  { at, generation }: Pick<Save, 'at' | 'generation'>,
+  secrets: readonly string[],
+): Promise<void> {
   const read = await readFiles(dir)
   if (read === undefined) return
   const config = read[configFile] ?? ''
@@ -79,7 +110,7 @@ async function addSave(dir: string, at: number, secrets: readonly string[]): Pro
   const names = await listSaves(dir)
   if (names.at(-1)?.includes(digest) === true) return
   const place = toSavesFolder(dir)
-  const packed = gzipSync(JSON.stringify({ at, files })).toString('base64')
+  const packed = gzipSync(JSON.stringify({ at, generation, files })).toString('base64')
   await writeStateFile(join(place, `${String(at).padStart(15, '0')}-${digest}`), packed)
   await dropOldest(place, await listSaves(dir))
 }
@@ -134,7 +165,8 @@ async function readSave(file: string): Promise<Save | undefined> {
     const save = tryParseJson(gunzipSync(packed, { maxOutputLength: 2 * maxSaveBytes }).toString())
     if (!isJsonObject(save) || typeof save['at'] !== 'number') return undefined
     const files = Object.entries(isJsonObject(save['files']) ? save['files'] : {})
-    return { at: save['at'], files: Object.fromEntries(files.map(([name, text]) => [name, String(text)])) }
+    const generation = typeof save['generation'] === 'string' ? save['generation'] : undefined
+    return { at: save['at'], generation, files: Object.fromEntries(files.map(([name, text]) => [name, String(text)])) }
   } catch {
     return undefined
   }

@@ -10,12 +10,13 @@ import type { OwnRunner } from '../../model/runner.ts'
 import type { OwnCode } from '../../model/own.ts'
 import type { OwnSource } from '../../model/source.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
-import { sources as builtInSources } from '../../plugins/sources/index.ts'
+import { sourceKinds, sources as builtInSources } from '../../plugins/sources/index.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../../model/config/channels.ts'
 import type { Config } from '../../model/config/config.ts'
 import { describeIssues } from '../../model/definitions.ts'
 import { limitOutbox } from '../../plugins/outboxes/shared/own.ts'
 import { type Found, listDefinitions, type LoadedPlugin, type PluginKind } from '../../model/plugin.ts'
+import { toErrorName } from '../../base/exceptions.ts'
 import { findNearest } from '../../base/text.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { ModuleReport } from '../../core/reload/gate.ts'
@@ -24,6 +25,9 @@ import { listNames } from './module-files.ts'
 import { type BrokenPlugin, findBrokenPlugin } from './plugins.ts'
 
 type Code = { readonly label: string; readonly hash: string; describeThrown(thrown: unknown): string }
+
+/** The code of the package, which has one version. */
+const builtInCode: Code = { label: 'the built-in source', hash: '', describeThrown: toErrorName }
 
 /** `given`: the options of the code. `section`: with the keys of the gateway, for messages. `at`: its path. */
 type Section = { readonly given: object; readonly at: readonly string[]; readonly section: object | undefined }
@@ -120,7 +124,7 @@ export function openPluginSources(
   mappings: readonly { readonly match: { readonly path?: string | undefined } }[],
 ): OwnSource[] {
   const builtIn = builtInSources.map(({ name }) => name)
-  const find = createFinder(plugins, 'source', builtIn)
+  const find = createFinder(plugins, 'source', [...builtIn, ...sourceKinds.map(({ name }) => name)])
   const hooks = mappings.map(({ match }) => normalizeHookName(match.path ?? ''))
   return Object.entries(sources).map(([name, section]) => {
     const { kind, ...given } = section
@@ -130,8 +134,10 @@ export function openPluginSources(
     if (builtIn.includes(kind)) throw fail(`has the kind "${kind}", which is built in: its section is hooks.${kind}.`)
     if (!hooks.some((hook) => hook === '' || hook === name))
       throw fail(`fetches for the hook "${name}", which no mapping has. Add one with "match": { "path": "${name}" }.`)
-    const found = find(kind, `sources.${name}.kind is "${kind}", which`)
-    return { ...openFound(found, { given, at: ['sources', name], section }), name }
+    const options = { given, at: ['sources', name], section }
+    const own = sourceKinds.find((source) => source.name === kind)
+    if (own !== undefined) return { ...openSection('plugin', builtInCode, own, options), name }
+    return { ...openFound(find(kind, `sources.${name}.kind is "${kind}", which`), options), name }
   })
 }
 

@@ -6,6 +6,8 @@ import type {
   MadeTransformFields,
   SampleFields,
   SavedMappingFields,
+  DraftReport,
+  TargetFields,
   TriedDraft,
   TriedFields,
   TypedRequest,
@@ -46,6 +48,11 @@ export type HookBench = {
   try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
   /** Tries a draft with kept requests; see `tryDraft`. Throws `config-invalid` and `usage-invalid`, as `try` does. */
   tryKept(draft: KeptDraft, query: KeptQuery): Promise<TriedDraft>
+  /**
+   * Compares a draft with the live code, on kept requests. Throws `conflict` if the client has left, and `config-invalid` and `usage-invalid`, as
+   * `try` does.
+   */
+  compareDraft(draft: Draft, query: KeptQuery & { hook: string }, isWanted: () => boolean): Promise<DraftReport>
   /** Throws `usage-invalid` if the draft is invalid, and `not-found` if its mapping does not exist. */
   checkDraft(hook: string, draft: Draft): void
   /** The requests with which a hook can be tried. */
@@ -84,12 +91,14 @@ export function createHookBench(parts: {
   readonly createThreads: () => ReplayThreads
   /** The text that an agent would read; undefined for an action without a turn. */
   readonly renderPrompt: (planned: PlannedAction) => string | undefined
-  readonly capture: Replayer['capture']
+  /** Where the text of an action would go now. */
+  readonly findTargets: (planned: PlannedAction) => Promise<readonly TargetFields[]>
+  readonly replayer: Pick<Replayer, 'capture' | 'compareEdit'>
   readonly store: Pick<StoreReader, 'keptDeliveries' | 'cursor' | 'cursors'>
   readonly newId: () => string
   readonly clock: () => number
 }): HookBench {
-  const { dir, env, current, edited, createThreads, renderPrompt, store, newId, clock, makeTransform } = parts
+  const { dir, env, current, edited, createThreads, store, newId, clock, makeTransform, replayer } = parts
   const inOrder = createSerialQueue()
   let warm: Warm | undefined
   let idle: NodeJS.Timeout | undefined
@@ -115,14 +124,11 @@ export function createHookBench(parts: {
 
   async function run(request: TypedRequest, draft: Draft | undefined): Promise<TriedFields> {
     const base = await acquire()
-    // the mapping may have been saved just now, and may not be loaded yet
-    const isKnown = base.mappings.some(({ id }) => id === draft?.mappingId)
-    const known = draft && (isKnown ? draft : { template: draft.template })
-    const generation = known === undefined ? base : withDraft(base, request.hook, known)
+    const generation = draft === undefined ? base : withDraft(base, request.hook, forgetUnknown(base, draft)).generation
     const startedAt = performance.now()
     const tried = await tryRequest(generation, request, { newId, clock })
     const tookMs = Math.round((performance.now() - startedAt) * 10) / 10
-    return { ...toTriedFields(tried, generation, renderPrompt), isLive: current().id === base.id, tookMs }
+    return { ...(await toTriedFields(tried, generation, parts)), isLive: current().id === base.id, tookMs }
   }
 
   /** The request in the form of a stored one. */
@@ -145,20 +151,38 @@ export function createHookBench(parts: {
         }
       }),
     tryKept: (draft, query) => inOrder(() => tryDraft(draft, { edited: edited(), store, query, newId })),
+    async compareDraft(draft, query, isWanted) {
+      const base = edited()
+      const hook = normalizeHookName(query.hook)
+      const { generation, id } = withDraft(base, hook, forgetUnknown(base, draft))
+      const mappings = generation.mappings.filter((mapping) => mapping.id === id)
+      const found = await findPathWarnings({ dir, store, generation: { ...generation, mappings }, maxKept: 0 })
+      // a template may read a path twice
+      const unread = new Map(found.map(({ path, near = null, text }) => [path, { path, near, text }]))
+      return {
+        report: await replayer.compareEdit(generation, { ...query, hook }, isWanted),
+        unread: [...unread.values()],
+      }
+    },
     checkDraft: (hook, draft) => void withDraft(edited(), hook, draft),
     pathWarnings: () => findPathWarnings({ dir, store, generation: current(), maxKept: 0 }),
     shapes: (query) => streamShapeRows({ store, generation: current() }, query),
     paths: (query) => listLearntPaths({ dir, store, generation: current() }, query),
     samples: (hook) => listSamples({ dir, generation: current(), store }, normalizeHookName(hook)),
-    capture: (request, asked) => parts.capture(buildStored(request), asked),
+    capture: (request, asked) => replayer.capture(buildStored(request), asked),
     saveTemplate: parts.savesTemplates ? (template) => inOrder(() => saveTemplate({ dir, env }, template)) : undefined,
     makeTransform: makeTransform && ((request) => inOrder(() => makeTransform(request))),
     close: () => inOrder(release),
   }
 }
 
-/** The generation with an unsaved template. */
-function withDraft(generation: Generation, hook: string, { mappingId, template }: Draft): Generation {
+/** A draft for a new mapping if its mapping is unknown: it may have been saved just now, and may not be loaded yet. */
+function forgetUnknown({ mappings }: Generation, { mappingId, template }: Draft): Draft {
+  return { template, ...(mappings.some(({ id }) => id === mappingId) ? { mappingId } : {}) }
+}
+
+/** The generation with an unsaved template, and the id of its mapping. */
+function withDraft(generation: Generation, hook: string, { mappingId, template }: Draft) {
   const { config, env, transforms, senders, verifiers } = generation
   const mappings = generation.mappings.map(({ mapping }) => mapping)
   const at = mappings.findIndex(({ id }) => id === mappingId)
@@ -166,14 +190,16 @@ function withDraft(generation: Generation, hook: string, { mappingId, template }
   if (mappingId !== undefined && found === undefined) {
     throw new Problem('not-found', `No mapping has the id ${JSON.stringify(mappingId)}.`)
   }
+  let id = found?.id ?? hook
   if (found === undefined) {
     // the mappings of presets come after those of the configuration
     const made = parseDraft({ match: { path: hook }, messageTemplate: template })
-    mappings.splice(config.hooks.mappings.length, 0, { ...made, id: findFreeId(mappings, hook) })
+    id = findFreeId(mappings, hook)
+    mappings.splice(config.hooks.mappings.length, 0, { ...made, id })
   } else {
     mappings[at] = { ...found, [found.action === 'wake' ? 'textTemplate' : 'messageTemplate']: template }
   }
-  return createGenerationWithDraft({ config, env, mappings, transforms, senders, verifiers })
+  return { generation: createGenerationWithDraft({ config, env, mappings, transforms, senders, verifiers }), id }
 }
 
 function findFreeId(mappings: readonly { readonly id: string }[], hook: string): string {
@@ -219,11 +245,11 @@ async function tryRequest(
   }
 }
 
-function toTriedFields(
+async function toTriedFields(
   { decision, source, event }: Tried,
   { config }: Generation,
-  renderPrompt: (planned: PlannedAction) => string | undefined,
-): Omit<TriedFields, 'isLive' | 'tookMs'> {
+  { renderPrompt, findTargets }: Pick<Parameters<typeof createHookBench>[0], 'renderPrompt' | 'findTargets'>,
+): Promise<Omit<TriedFields, 'isLive' | 'tookMs'>> {
   const sender = { source: source ?? null, event: event ?? null }
   const nothing = { why: null, count: 0, actions: [], response: null, problem: null }
   if (decision instanceof Problem) {
@@ -235,9 +261,13 @@ function toTriedFields(
   switch (kind) {
     case 'accept': {
       const { actions, response = null } = decision
-      const shown = actions
-        .slice(0, maxShown)
-        .map((planned) => ({ fields: toComparedAction(planned), prompt: renderPrompt(planned) ?? null }))
+      const shown = await Promise.all(
+        actions.slice(0, maxShown).map(async (planned) => ({
+          fields: toComparedAction(planned),
+          prompt: renderPrompt(planned) ?? null,
+          targets: await findTargets(planned),
+        })),
+      )
       return { ...reasons, decision: kind, count: actions.length, actions: shown, response }
     }
     case 'skip':

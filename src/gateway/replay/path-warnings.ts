@@ -20,7 +20,13 @@ import { type ShapeParts, streamHookShapes } from './payload-shapes.ts'
  */
 const minRequests = 20
 
-export type PathWarning = { readonly mappingId: string; readonly text: string }
+/** `path`: as it is written. `near`: a similar path that requests have. */
+export type PathWarning = {
+  readonly mappingId: string
+  readonly path: string
+  readonly near: string | undefined
+  readonly text: string
+}
 
 /** The warnings of all mappings that name their hook. */
 export async function findPathWarnings(parts: ShapeParts): Promise<PathWarning[]> {
@@ -89,7 +95,7 @@ function listWarnings({ compiled, reads, requests }: Check): PathWarning[] {
     const next = near === undefined ? '' : ` Did you mean "${near}"?`
     const what = needs === 'list' ? ' a list' : near === `${text}[*]` ? ' a value, and not a list,' : ''
     const fault = `${field} reads "${text}", which is${what} in 0 of ${requests} known requests.`
-    return [{ mappingId: compiled.id, text: fault + next }]
+    return [{ mappingId: compiled.id, path: text, near, text: fault + next }]
   })
 }
 

@@ -5,7 +5,7 @@ import { stringify } from '../../base/sent-json.ts'
 import { classifySecretName, listSecretForms } from '../../model/config/secrets.ts'
 import type { Delivery } from '../../core/model/delivery.ts'
 import type { SenderTable } from '../proofs/senders.ts'
-import { replaceTokens } from './token-forms.ts'
+import { replaceTokens } from '../../base/token-forms.ts'
 
 export const removedMark = '[removed]'
 

@@ -49,6 +49,8 @@ type ReplayInput = {
   readonly findAfterId?: ((id: string) => string) | undefined
   readonly newId: () => string
   readonly limitMs: number
+  /** Returns false if the client has left: what is not run yet is left out. */
+  readonly isWanted?: (() => boolean) | undefined
 }
 
 /** A kept delivery, or a request of a recording, which has no record of its outcome. */
@@ -61,7 +63,7 @@ export const pauseBetweenRuns = (): Promise<void> => sleep(pauseMs)
 
 /** Runs the replay. Never changes the store. Throws `store-unavailable`. */
 export async function replay(input: ReplayInput): Promise<Replay> {
-  const { store, query, limitMs } = input
+  const { store, query, limitMs, isWanted = () => true } = input
   const until = performance.now() + limitMs
   const deliveries: ReplayedDelivery[] = []
   const notLoaded: string[] = []
@@ -70,7 +72,7 @@ export async function replay(input: ReplayInput): Promise<Replay> {
   for await (const page of streamKeptPages(store, query)) {
     tooLarge.push(...page.flatMap(({ deliveryId, request }) => (request === undefined ? deliveryId : [])))
     const runnable = page.filter(({ request }) => request !== undefined)
-    const leftMs = until - performance.now()
+    const leftMs = isWanted() ? until - performance.now() : 0
     const done = leftMs <= 0 ? undefined : await within(leftMs, replayPage(runnable, input))
     if (done === undefined) notRun += runnable.length
     for (const one of done ?? []) {
@@ -87,11 +89,11 @@ export async function replay(input: ReplayInput): Promise<Replay> {
  * from the live code comes from the edit.
  */
 async function replayPage(page: readonly Replayable[], input: ReplayInput): Promise<ReplayedDelivery[]> {
-  const { after: edited, newId, findAfterId = (id) => id } = input
-  const first = await runAll(edited, page, { newId })
+  const { after: edited, newId, isWanted, findAfterId = (id) => id } = input
+  const first = await runAll(edited, page, { newId, isWanted })
   if (input.before === undefined) await pauseBetweenRuns()
   const live = await input.before?.(page)
-  const second = await runAll(edited, page, { newId })
+  const second = await runAll(edited, page, { newId, isWanted })
   return page.flatMap((kept) => {
     const { deliveryId, receivedAt, hook, source, event } = kept
     const { mappingId = undefined } = 'state' in kept ? kept : {}
@@ -112,7 +114,7 @@ function findUnloaded({ mappings, transforms }: Generation, { mappingId, problem
   return transform?.problem !== undefined && transform.problem.detail === problem?.detail ? transform.module : undefined
 }
 
-type Runs = { readonly newId: () => string }
+type Runs = { readonly newId: () => string; readonly isWanted?: (() => boolean) | undefined }
 
 /** The outcomes of kept deliveries in a generation, by delivery id. */
 export async function runAll(
@@ -120,8 +122,12 @@ export async function runAll(
   page: readonly Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'request'>[],
   runs: Runs,
 ): Promise<Map<string, Outcome>> {
-  const run = async ({ deliveryId, receivedAt, request }: (typeof page)[number]) =>
-    request && ([deliveryId, await runKept(generation, { deliveryId, receivedAt, request }, runs)] as const)
+  const run = async ({ deliveryId, receivedAt, request }: (typeof page)[number]) => {
+    // a mapping without code never waits, so without this pause a page of requests would block those that the gateway serves
+    await yieldToEventLoop()
+    if (request === undefined || runs.isWanted?.() === false) return undefined
+    return [deliveryId, await runKept(generation, { deliveryId, receivedAt, request }, runs)] as const
+  }
   return new Map((await Promise.all(page.map(run))).flatMap((one) => (one === undefined ? [] : [one])))
 }
 
@@ -134,8 +140,6 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
   const { deliveryId: id, receivedAt, request } = kept
   const { config } = generation
   const { head, body } = request
-  // a mapping without code never waits, so without this pause a page of requests would block those that the gateway serves
-  await yieldToEventLoop()
   try {
     const hook = generation.findHook(head.path)
     if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')

@@ -25,6 +25,11 @@ export type Replayer = {
    * only these deliveries. All their requests are in memory at once, so their number must be small.
    */
   replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReport>
+  /**
+   * Compares the live code with an unsaved edit: one edit at a time, beside other replays. Throws `conflict` if the client has left, and ends early
+   * if it leaves.
+   */
+  compareEdit(edit: Generation, query: KeptQuery, isWanted: () => boolean): Promise<ReplayReport>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
   /**
@@ -51,6 +56,8 @@ type Named = { readonly ids?: readonly string[] | undefined }
 
 /** The time limit of a replay: less than the minute that a command waits for the answer. */
 const limitMs = 40_000
+/** The time limit while somebody types. */
+const editMs = 10_000
 
 export function createReplayer(parts: {
   /** The config directory. */
@@ -66,6 +73,7 @@ export function createReplayer(parts: {
 }): Replayer {
   const { dir, current, edited, reload, createThreads, store, newId } = parts
   const inOrder = createSerialQueue()
+  const editsInOrder = createSerialQueue()
 
   /** Runs the work with separate threads, which are closed afterwards. */
   async function withThreads<T>(
@@ -79,7 +87,12 @@ export function createReplayer(parts: {
     }
   }
 
-  function compare(before: Generation | undefined, after: Generation, query: KeptQuery & Named & { limitMs: number }) {
+  function compare(
+    before: Generation | undefined,
+    after: Generation,
+    query: KeptQuery & Named & { limitMs: number },
+    isWanted?: () => boolean,
+  ) {
     return withThreads((withOwnThreads) => {
       const live = before && withOwnThreads(before)
       const { ids } = query
@@ -91,6 +104,7 @@ export function createReplayer(parts: {
         findAfterId: before && matchMappings(before, after),
         newId,
         limitMs: query.limitMs,
+        isWanted,
       })
     })
   }
@@ -105,6 +119,12 @@ export function createReplayer(parts: {
       })
       return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', transforms: disk.transforms })
     },
+    compareEdit: (edit, query, isWanted) =>
+      editsInOrder(async () => {
+        if (!isWanted()) throw new Problem('conflict', 'The client left before its edit was compared.')
+        const done = await compare(current(), edit, { ...query, limitMs: editMs }, isWanted)
+        return toReplayReport(done, { compared: 'live', transforms: edit.transforms })
+      }),
     async decideLive(ids) {
       const page = await findAllKept(store, ids)
       const outcomes = await inOrder(() =>

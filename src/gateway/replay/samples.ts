@@ -4,6 +4,7 @@ import { isJsonObject, type SentValue } from '../../base/json.ts'
 import { listSecretConditions } from '../../model/config/secrets.ts'
 import type { SampleFields, TypedRequest } from '../../model/api/bench.ts'
 import { dropCredentials, toLocalHead } from '../../core/mapping/delivery.ts'
+import { describeContent, toIsoTime } from '../deliveries/records.ts'
 import type { DeliveryHead } from '../../core/model/delivery.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
 import type { Generation } from '../generation/generation.ts'
@@ -50,8 +51,10 @@ export async function listSamples({ dir, generation, store }: SampleParts, name:
       request: toExample(name, payload),
     })),
     ...requests,
-    ...kept.map(({ deliveryId, receivedAt, event }): SampleFields => {
-      return { kind: 'kept', name: event ?? 'delivery', deliveryId, receivedAt: new Date(receivedAt).toISOString() }
+    ...kept.map((record): SampleFields => {
+      const { deliveryId, receivedAt, event = 'delivery' } = record
+      const summary = describeContent(record)
+      return { kind: 'kept', name: event, deliveryId, receivedAt: toIsoTime(receivedAt), summary }
     }),
   ]
 }

@@ -1,8 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { createContext, formatInvocation } from '../../../src/cli/terminal/context.ts'
+import { makeFolder } from '../../e2e/gateway.ts'
 
 function formatNextCommand(script: string, env: Record<string, string>): string {
   const dir = join(homedir(), '.hookloom')
@@ -23,4 +25,20 @@ describe('the next command line that a command prints', () => {
       expect(formatNextCommand(script, env)).toBe(line)
     },
   )
+
+  test.each([
+    [
+      'file:../../downloads/hookloom-0.1.0.tgz',
+      (folder: string) => `file:${join(folder, 'downloads/hookloom-0.1.0.tgz')}`,
+    ],
+    ['^0.1.0', () => 'hookloom'],
+    [7, () => 'hookloom'],
+  ])('after npx with the package %j, the next command has the package that npx took', (hookloom, expected) => {
+    const folder = makeFolder()
+    const place = join(folder, '_npx/cc2c33de9a71a1fc')
+    mkdirSync(place, { recursive: true })
+    writeFileSync(join(place, 'package.json'), JSON.stringify({ dependencies: { hookloom } }))
+    const line = formatNextCommand(join(place, 'node_modules/.bin/hookloom'), { npm_command: 'exec' })
+    expect(line).toBe(`npx ${expected(folder)} check`)
+  })
 })

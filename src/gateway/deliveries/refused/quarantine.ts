@@ -8,7 +8,7 @@ import type { Generation } from '../../generation/generation.ts'
 import { type Hook, toHookLabel } from '../../../core/mapping/hook.ts'
 import type { QuarantineBounds, SealedRequest } from '../../../store/quarantine.ts'
 import type { Clock, Store } from '../../../store/store.ts'
-import type { Signature } from '../../proofs/verifiers/signature.ts'
+import type { ShownProof, Signature } from '../../proofs/verifiers/signature.ts'
 import { createKnownNetworks, toNetwork } from '../network.ts'
 import { createSealKeys, type RawRequest, seal } from './seal.ts'
 
@@ -55,6 +55,8 @@ export type RefusalRecord = {
   readonly trace: readonly TraceEntry[]
   /** The signature that the headers of the request show, if no proof was tried. */
   readonly signature?: Signature | undefined
+  /** The headers of the proof that came, cut; missing if none came, or if another thing was refused. */
+  readonly proofs?: readonly ShownProof[] | undefined
 }
 
 /** The reason of a refusal, in words of the gateway only: a payload, a schema or code may have chosen the words of the problem. */
@@ -66,8 +68,8 @@ export function describeKeptReason({ code, message }: Pick<Problem, 'code' | 'me
 export type Quarantine = {
   /** Whether a request whose body has this many bytes may be kept. */
   accepts(bytes: number): boolean
-  /** Keeps a refused request, if its refusal can be corrected and its body is small enough. Returns false if it is not kept. */
-  note(refusal: RefusalRecord, hook: Hook, request: RawRequest): boolean
+  /** Keeps a refused request, if its refusal can be corrected and its body is small enough. Returns why it is not kept; undefined if it is. */
+  note(refusal: RefusalRecord, hook: Hook, request: RawRequest): string | undefined
   /** Remembers that a hook let in a request of this client. `label`: see `toHookLabel`. */
   readonly noteAdmitted: (label: string, client: string) => void
   /** Whether a request waits to be written, or is being written. */
@@ -196,10 +198,15 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
     },
     note(refusal, hook, request) {
       const settings = findSettings(generation().config)
-      if (settings === undefined || hook.kind === 'unknown' || refusal.hook === undefined || isStopping) return false
-      if (!correctableCodes.has(refusal.code) || request.body.byteLength > settings.maxBodyBytes) return false
-      // a request with the gateway token is not kept: this token opens no hook, and it is the key of the seal
-      if (refusal.credential === 'gateway-token') return false
+      if (settings === undefined)
+        return 'hooks.quarantine is false, or there is no gateway token, which seals what is kept'
+      if (hook.kind === 'unknown' || refusal.hook === undefined) return 'no hook has this name'
+      if (isStopping) return 'the gateway was stopping'
+      if (!correctableCodes.has(refusal.code)) return 'only its sender can correct it'
+      if (request.body.byteLength > settings.maxBodyBytes)
+        return `its body has more than ${settings.maxBodyBytes} bytes (hooks.quarantine.maxBodyBytes)`
+      // this token opens no hook, and it is the key of the seal
+      if (refusal.credential === 'gateway-token') return 'it carried the gateway token'
       const hookLabel = toHookLabel(hook, refusal.hook)
       const network = toNetwork(refusal.client)
       const bytes = request.body.byteLength + request.rawHeaders.reduce((sum, text) => sum + text.length, 0)
@@ -209,7 +216,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
       const isKept = waiting.add(entry)
       if (!isKept) countLost(1)
       schedule()
-      return isKept
+      return isKept ? undefined : 'too many refused requests came at once'
     },
     noteAdmitted: knownNetworks.add,
     isWaiting: (requestId) => waiting.has(requestId) || inBatch.has(requestId),

@@ -11,8 +11,13 @@ const hourMs = 3_600_000
 
 /** The senders in the store, ordered by the time of their last accepted request. */
 export async function listSenders(store: Pick<StoreReader, 'cursors'>, senders: SenderTable): Promise<SenderFields[]> {
-  const records = (await readRecords(store)).filter(({ mapping }) => mapping === undefined)
-  return records.toSorted((one, other) => one.last - other.last).map((record) => toSenderFields(record, senders))
+  return toSenderList(await readRecords(store), senders)
+}
+
+/** As `listSenders`, from records that are read already. */
+export function toSenderList(records: readonly SenderRecord[], senders: SenderTable): SenderFields[] {
+  const own = records.filter(({ mapping }) => mapping === undefined)
+  return own.toSorted((one, other) => one.last - other.last).map((record) => toSenderFields(record, senders))
 }
 
 function toSenderFields(record: SenderRecord, senders: SenderTable): SenderFields {

@@ -1,17 +1,20 @@
 // GET /api/attention: problems that need a person, grouped by cause.
 import { describeContent, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
-import type { AttentionFields, AttentionGroup } from '../../../model/api/operations.ts'
+import type { AttentionFields, AttentionGroup, SenderFields } from '../../../model/api/operations.ts'
 import { Problem, type ProblemCode, problems } from '../../../core/model/problem.ts'
 import type { DeliveryRecord } from '../../../store/records.ts'
 import type { Trouble } from '../../../store/troubles.ts'
 import { isStranger, type Refusal } from '../refusals.ts'
 import { findReason } from '../../deliveries/refused/reasons.ts'
 import { endRefusals, isEnded, listOpenRefusals } from '../../deliveries/senders/ended.ts'
+import { describeMs } from '../../deliveries/senders/judge.ts'
+import { toSenderList } from '../../deliveries/senders/list.ts'
 import { readRecords, type SenderRecord, toCauseName } from '../../deliveries/senders/record.ts'
 import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
 import { readParameter } from './query.ts'
 import { findPlace } from './rows.ts'
+import { readKeptGroups } from './wait-ends.ts'
 
 /** The maximum number of parked deliveries that are read for one answer. */
 const maxParked = 500
@@ -22,10 +25,12 @@ const maxIds = 200
 /** Refusals that are only in memory and older than this are left out. */
 const refusalMs = 3_600_000
 
-type AttentionParts = Pick<ApiParts, 'store' | 'refusals' | 'clock'>
+type CaseParts = Pick<ApiParts, 'store' | 'refusals' | 'clock'>
+type AttentionParts = CaseParts & Pick<ApiParts, 'generation'>
 
 /** Deliveries or refusals of one hook that are alike. All with the same `cause` are one group. `ids`: the newest first, perhaps not all. */
-export type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
+export type Case = Pick<AttentionGroup, 'title' | 'place' | 'code'> & {
+  readonly kind: Exclude<AttentionGroup['kind'], 'waiting' | 'silent'>
   readonly ids: readonly string[]
   readonly count: number
   /** The times of the newest and of the oldest. */
@@ -38,7 +43,13 @@ export type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
 export function handleAttention(parts: AttentionParts) {
   const { store, clock } = parts
   return {
-    'GET /api/attention': async () => groupCases(await readCases(parts)),
+    'GET /api/attention': async () => {
+      const records = await readRecords(store)
+      const [cases, kept] = await Promise.all([readCases(parts, records), readKeptGroups(parts, maxIds)])
+      const { count, groups } = groupCases(cases)
+      const silent = toSenderList(records, parts.generation().senders).flatMap(toSilentGroup)
+      return { count: count + silent.length, groups: [...groups, ...silent, ...kept] }
+    },
     'POST /api/attention/end': async ({ query }) => {
       const hook = readParameter(query, 'hook')
       const code = readParameter(query, 'code')
@@ -51,12 +62,14 @@ export function handleAttention(parts: AttentionParts) {
 
 const isCode = (code: string | undefined): code is ProblemCode => code !== undefined && Object.hasOwn(problems, code)
 
-/** What needs a person, not sorted. */
-export async function readCases({ store, refusals, clock }: AttentionParts): Promise<Case[]> {
-  const [parked, troubles, senders] = await Promise.all([
+/** What needs a person, not sorted: no run that only waits. */
+export async function readCases(
+  { store, refusals, clock }: CaseParts,
+  senders: readonly SenderRecord[],
+): Promise<Case[]> {
+  const [parked, troubles] = await Promise.all([
     store.deliveries({ limit: maxParked, state: 'parked' }),
     store.troubles({ limit: maxTroubles, each: maxIds }),
-    readRecords(store),
   ])
   const since = clock() - refusalMs
   const remembered = refusals.list().filter((refusal) => refusal.receivedAt >= since && !isStranger(refusal))
@@ -111,6 +124,14 @@ function listRefusedCases(remembered: readonly Refusal[], senders: readonly Send
   return [...cases.values()]
 }
 
+/** A sender that sent nothing for an unusually long time, until it sends again. */
+function toSilentGroup({ hook, source, sourceName, silentSince: since, usualMs }: SenderFields): AttentionGroup[] {
+  if (since === null) return []
+  const usual = usualMs === null ? '' : `, usually once in ${describeMs(usualMs)}`
+  const title = `${sourceName ?? source ?? 'The sender'} has sent nothing since ${since.replace(/\.\d+Z$/, 'Z')}${usual}.`
+  return [{ kind: 'silent', title, place: null, code: null, hooks: [hook], count: 1, since, at: since, ids: [] }]
+}
+
 /** Errors that differ only in a number, such as a recipient, have one cause. The three digits of a status are kept. */
 function buildErrorCase(error: string): Pick<Case, 'title' | 'place' | 'code' | 'cause'> {
   const title = readFirstLine(error)
@@ -147,6 +168,7 @@ function groupCases(cases: readonly Case[]): AttentionFields {
         hooks: [...new Set(group.map(({ hook }) => hook))].slice(0, 5),
         count: ids.length + hidden,
         since: toIsoTime(Math.min(...group.map(({ since }) => since))),
+        at: toIsoTime(Math.max(...group.map(({ at }) => at))),
         ids: ids.slice(0, maxIds),
       },
     ]

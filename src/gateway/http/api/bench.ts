@@ -6,9 +6,12 @@ import { Problem } from '../../../core/model/problem.ts'
 import type { CompiledMapping } from '../../../core/mapping/compile.ts'
 import type { Hook } from '../../../core/mapping/hook.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
+import { toSenderList } from '../../deliveries/senders/list.ts'
+import { readRecords } from '../../deliveries/senders/record.ts'
 import { resolveTransformsRoot } from '../../../core/transforms/root.ts'
 import type { ShadowFields } from '../../../model/api/replay.ts'
 import { type Case, readCases } from './attention.ts'
+import { toMapFields, toRoute } from './hook-map.ts'
 import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
 import { readParameter } from './query.ts'
@@ -27,6 +30,7 @@ type BenchParts = Pick<
   | 'handed'
   | 'lastHour'
   | 'hour'
+  | 'day'
 >
 
 export function handleBench(parts: BenchParts) {
@@ -46,6 +50,10 @@ export function handleBench(parts: BenchParts) {
       }
       const { draft, ...request } = asked
       return bench.try(request, draft, () => !ctx.res.destroyed)
+    },
+    'POST /api/try/kept': async ({ body, ctx }) => {
+      const { hook, last: limit, ...draft } = await body()
+      return bench.compareDraft(draft, { hook, limit }, () => !ctx.res.destroyed)
     },
     'POST /api/send': async ({ body }) => send(parts, await body()),
     'POST /api/fixtures': async ({ body }) => {
@@ -72,9 +80,10 @@ export function handleBench(parts: BenchParts) {
 }
 
 async function readHooks(parts: BenchParts): Promise<HooksFields> {
-  const { generation, bench, hooksUrl, lastHour, hour } = parts
+  const { generation, bench, hooksUrl, lastHour, hour, day, store, clock } = parts
   const current = generation()
-  const cases = (await readCases(parts)).toSorted((one, other) => other.at - one.at)
+  const records = await readRecords(store)
+  const cases = (await readCases(parts, records)).toSorted((one, other) => other.at - one.at)
   const counted = await hour()
   const paths = [...new Set(current.mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || []))]
   const nameless = current.mappings.filter(({ match }) => normalizeHookName(match.path ?? '') === '')
@@ -82,16 +91,19 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
   const own = new Set(current.mappings.slice(0, current.config.hooks.mappings.length))
   const warned = await bench.pathWarnings()
   const shadows = parts.replayer.shadows()
+  const senders = toSenderList(records, current.senders)
   const toMapping = (mapping: CompiledMapping) => {
     const warnings = warned.flatMap(({ mappingId, text }) => (mappingId === mapping.id ? text : []))
-    return toMappingFields(mapping, {
+    const fields = toMappingFields(mapping, {
       root,
       isEditable: bench.saveTemplate !== undefined && own.has(mapping),
       warnings,
       shadow: shadows.find(({ mappingId }) => mappingId === mapping.id),
     })
+    return { ...fields, ...toRoute(mapping, current.config) }
   }
   const names = new Set([...paths, 'agent', 'wake'])
+  const facts = { now: clock(), day: await day(), cases, senders, names }
   const toHook = (name: string, hook: Hook): HookFields => ({
     name,
     isBuiltIn: hook.kind === 'built-in',
@@ -99,6 +111,7 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
     mappings: hook.mappings.map(toMapping),
     lastHour: lastHour.hookCounts(name, counted, names),
     lastFailure: toFailure(cases.find((one) => one.hook === name)),
+    ...toMapFields(name, facts),
   })
   const anywhere: HookFields = {
     name: null,
@@ -107,6 +120,7 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
     mappings: nameless.map(toMapping),
     lastHour: lastHour.hookCounts(undefined, counted, names),
     lastFailure: null,
+    ...toMapFields(undefined, facts),
   }
   const hooks = [...names].map((path) => toHook(path, current.findHook(path)))
   return {
@@ -134,7 +148,7 @@ function toFailure(found: Case | undefined): HookFields['lastFailure'] {
 function toMappingFields(
   { id, match, mapping, transform, verifier }: CompiledMapping,
   given: { root: string; isEditable: boolean; warnings: readonly string[]; shadow: ShadowFields | undefined },
-): HookFields['mappings'][number] {
+): Omit<HookFields['mappings'][number], 'agentId' | 'model' | 'to'> {
   const { root, isEditable, warnings, shadow } = given
   const { path: _, headers, ...others } = match
   // a header may contain a shared secret

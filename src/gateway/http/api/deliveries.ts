@@ -16,10 +16,12 @@ import { checkBody, buildDelivery } from '../../../core/mapping/delivery.ts'
 import { toJobFields, toShownFields } from '../../deliveries/records.ts'
 import { toPendingSettlement, toDeliveryRow } from '../../deliveries/settlement.ts'
 import { toWaitingAnswer } from '../../deliveries/answers.ts'
+import { describeWaits, listWaits } from '../../deliveries/waits.ts'
 import { listDeliveries } from './delivery-list.ts'
 import { maxEscaped, readRequestText } from './query.ts'
 import type { Handlers } from './handlers.ts'
-import { readJobWaits, toSourceName } from './rows.ts'
+import { findDoneMs, toSourceName } from './rows.ts'
+import { readWaitEnd } from './wait-ends.ts'
 import type {
   JobFields,
   MadeBy,
@@ -72,12 +74,16 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
   const { store, generation, dir } = parts
   const current = generation()
   const request = await store.request(record.deliveryId)
+  const waitParts = { store, config: current.config, now: parts.clock() }
+  const waits = await listWaits(record.jobs, waitParts)
+  const waitEnd = await readWaitEnd(parts, record, waits)
   const mapping = current.mappings.find(({ id }) => id === record.mappingId)
   const admitted = request?.head.admitted
   const scheme = mapping?.verifier?.scheme ?? null
   return {
-    ...toShownFields(record, await readJobWaits(record.jobs, parts)),
+    ...toShownFields(record, await describeWaits(waits, waitParts)),
     sourceName: toSourceName(record, current.senders),
+    doneMs: findDoneMs(record),
     admitted:
       admitted === undefined
         ? mapping === undefined
@@ -89,6 +95,7 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
           },
     madeBy: await findMaker(record, { mapping, current, dir }),
     isRequestKept: request !== undefined,
+    ...(waitEnd !== undefined && { waitEnd }),
     tasks: await readTasks(record, store),
   }
 }
@@ -168,7 +175,7 @@ function toRequestFields({ head, body }: KeptRequest, mappings: Generation['mapp
   }
 }
 
-/** Runs a pending or parked delivery again. Of an accepted one, queues the dead runs again, and makes the failing ones due. */
+/** Runs a pending or parked delivery again. Of an accepted one, queues the dead runs again, and makes those due that fail or are in a quiet period. */
 async function retryDelivery(
   { store, rerunner, lookForJobs }: DeliveryParts,
   record: DeliveryRecord,
@@ -182,7 +189,7 @@ async function retryDelivery(
   if (jobs.length + tried.length === 0)
     throw new Problem(
       'conflict',
-      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead or failing run.`,
+      `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead or failing run, and none in a quiet period.`,
     )
   lookForJobs()
   return { deliveryId, state: record.state, jobs, ...(tried.length > 0 && { tried }) }

@@ -7,6 +7,7 @@ import { Problem } from '../../../core/model/problem.ts'
 import type { DeliveryRecord } from '../../../store/records.ts'
 import type { Store } from '../../../store/store.ts'
 import type { CallRequest } from './handlers.ts'
+import { addHits } from './hits.ts'
 import { clockMs } from './hour-of-store.ts'
 import { readLimit, readMoment, readParameter, readStateParameter } from './query.ts'
 import { readRows, type RowParts } from './rows.ts'
@@ -42,11 +43,12 @@ export async function listDeliveries(
   if (before !== undefined && (await store.delivery(before)) === undefined) {
     throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')
   }
-  if (state === 'dead') return listDead(parts, { limit, before, ...filters })
+  if (state === 'dead') return listByJobs(parts, { limit, before, ...filters }, (query) => store.deadJobs(query))
+  if (state === 'waiting') return listWaiting(parts, { limit, before, ...filters })
   const query = { limit, state, before, ...filters }
   const isSearch = Object.values(filters).some((filter) => filter !== undefined)
   if (isSearch) return search(parts, query)
-  const page = await buildPage(await store.deliveries(query), parts, limit)
+  const page = await buildPage(await store.deliveries(query), parts, { limit })
   // with a state, only a visit of all older rows could count them
   if (page.next === null || state !== undefined) return page
   return { ...page, older: await store.countBefore(page.next) }
@@ -66,13 +68,13 @@ async function search(parts: ListParts, query: DeliveriesQuery): Promise<Deliver
     const stepAt = performance.now()
     const step = await store.stepBack({ before, rows })
     found.unshift(...(await store.deliveries({ ...query, limit: limit - found.length, before, from: step?.id })))
-    if (found.length >= limit) return buildPage(found, parts, limit)
+    if (found.length >= limit) return buildPage(found, parts, { limit, text })
     if (step === undefined || (since !== undefined && step.receivedAt < since - clockMs))
-      return buildPage(found, parts, limit)
+      return buildPage(found, parts, { limit, text })
     const now = performance.now()
     if (now - startedAt > maxSearchMs) {
       const searchedTo = toIsoTime(step.receivedAt)
-      return { deliveries: await readRows(found, parts), next: step.id, older: null, searchedTo }
+      return { deliveries: await readPage(found, parts, text), next: step.id, older: null, searchedTo }
     }
     const tookMs = now - stepAt
     if (text !== undefined && tookMs < shortStepMs) rows = Math.min(2 * rows, textRows.max)
@@ -82,25 +84,46 @@ async function search(parts: ListParts, query: DeliveriesQuery): Promise<Deliver
   }
 }
 
-/** The maximum number of dead jobs that one request reads. */
-const maxDead = 2_000
+/** The maximum number of jobs that one request reads. */
+const maxJobs = 2_000
 
-/** Dead jobs have a separate index, so the filters are applied to the jobs that it finds. */
-async function listDead(parts: ListParts, { limit, before, ...filters }: DeliveriesQuery): Promise<DeliveryPage> {
+/** Pending deliveries, which have no job yet, and those whose jobs have not ended. */
+async function listWaiting(parts: ListParts, query: DeliveriesQuery): Promise<DeliveryPage> {
+  const { limit, text } = query
+  const pending = await parts.store.deliveries({ ...query, state: 'pending' })
+  const page = await listByJobs(parts, query, (asked) => parts.store.openJobs(asked))
+  if (pending.length === 0) return page
+  const rows = new Map(
+    [...page.deliveries, ...(await readPage(pending, parts, text))].map((row) => [row.deliveryId, row]),
+  )
+  const inOrder = [...rows.values()].toSorted((one, other) => (one.deliveryId < other.deliveryId ? -1 : 1))
+  const deliveries = inOrder.slice(-limit)
+  const isCut = inOrder.length > limit || pending.length === limit
+  return isCut ? { ...page, deliveries, next: deliveries[0]?.deliveryId ?? null, older: null } : { ...page, deliveries }
+}
+
+/** Dead and unended jobs have separate indexes, so the filters are applied to the jobs that these find. */
+async function listByJobs(
+  parts: ListParts,
+  { limit, before, ...filters }: DeliveriesQuery,
+  read: Store['deadJobs'],
+): Promise<DeliveryPage> {
   const { store } = parts
   const found = new Map<string, DeliveryRecord>()
   const oldest = before === undefined ? undefined : (await store.delivery(before))?.jobs[0]?.id
-  const jobs = await store.deadJobs({ limit: maxDead, before: oldest })
+  const jobs = await read({ limit: maxJobs, before: oldest })
   for (const { deliveryId } of jobs.toReversed()) {
     if (found.size === limit) break
     if (deliveryId === undefined || found.has(deliveryId)) continue
+    // a pending delivery, which has no job: ids sort by time
+    if (before !== undefined && oldest === undefined && deliveryId >= before) continue
     const record = await store.delivery(deliveryId)
     if (record !== undefined && matches(record, filters)) found.set(deliveryId, record)
   }
-  const page = await buildPage([...found.values()].toReversed(), parts, limit)
+  const page = await buildPage([...found.values()].toReversed(), parts, { limit, text: filters.text })
   const oldestRead = jobs.find(({ deliveryId }) => deliveryId !== undefined)
-  if (page.next !== null || jobs.length < maxDead || oldestRead?.deliveryId === undefined) return page
-  // older dead jobs were not read
+  if (page.next !== null || jobs.length < maxJobs || oldestRead?.deliveryId === undefined) return page
+  // older jobs were not read
   return { ...page, next: oldestRead.deliveryId, older: null, searchedTo: toIsoTime(oldestRead.createdAt) }
 }
 
@@ -126,12 +149,23 @@ function matches(
   )
 }
 
-async function buildPage(records: readonly DeliveryRecord[], parts: RowParts, limit: number): Promise<DeliveryPage> {
+type PageQuery = { readonly limit: number; readonly text?: string | undefined }
+
+async function buildPage(
+  records: readonly DeliveryRecord[],
+  parts: ListParts,
+  { limit, text }: PageQuery,
+): Promise<DeliveryPage> {
   const next = records.length < limit ? undefined : records[0]?.deliveryId
   return {
-    deliveries: await readRows(records, parts),
+    deliveries: await readPage(records, parts, text),
     next: next ?? null,
     older: next === undefined ? 0 : null,
     searchedTo: null,
   }
+}
+
+async function readPage(records: readonly DeliveryRecord[], parts: ListParts, text: string | undefined) {
+  const rows = await readRows(records, parts)
+  return text === undefined || text.trim() === '' ? rows : addHits(rows, records, { store: parts.store, text })
 }

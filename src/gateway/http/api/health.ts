@@ -14,7 +14,7 @@ const shownLanes = 20
 
 type HealthParts = Pick<
   ApiParts,
-  'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'lastHour' | 'hour' | 'slots'
+  'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'lastHour' | 'hour' | 'slots' | 'sources'
 >
 
 export function handleHealth(parts: HealthParts) {
@@ -41,6 +41,12 @@ async function readHealth(parts: HealthParts): Promise<HealthFields> {
     ...(await findLineInFile(generation(), dir, problem)),
   }))
   return {
+    sources: parts.sources().map(({ label, account = null, lastGoodAt, problems: found }) => ({
+      name: label,
+      account,
+      lastGoodAt: toIsoTimeOrNull(lastGoodAt),
+      problems: found,
+    })),
     generation: live.generation,
     degraded: live.degraded,
     held: live.held,

@@ -21,7 +21,7 @@ export const namedSchemas: Readonly<Record<string, z.ZodType>> = {
   Ran: answers.RetryFields,
   Session: sessions.SessionFields,
   Message: sessions.MessageFields,
-  Event: sessions.EventFields,
+  Event: sessions.ShownEvent,
   Pause: operations.PauseFields,
   Budget: operations.BudgetFields,
   AuditEntry: AuditFields,

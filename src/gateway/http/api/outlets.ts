@@ -16,7 +16,7 @@ import { Problem } from '../../../core/model/problem.ts'
 import type { DeliveryRecord } from '../../../store/records.ts'
 import type { Handlers } from './handlers.ts'
 import type { ApiParts } from './parts.ts'
-import { chooseRunner } from '../../../model/config/plan-settings.ts'
+import { chooseRunner, type PlanSettings } from '../../../model/config/plan-settings.ts'
 
 /** The number of newest deliveries whose runs are read. */
 const maxRead = 200
@@ -87,11 +87,14 @@ function listAgentIds({ agents: { list } }: Config): readonly string[] {
   return list.length === 0 ? [''] : list.map(({ id }) => id)
 }
 
-/** The configured model of an agent. A command or another gateway chooses its own model, so the name of the runner is shown instead. */
-function findModel(agentId: string, config: Config): Outlet {
+/**
+ * The model that a mapping asks for, or else that of the agent. A command or another gateway chooses its own model, so the name of the runner is
+ * shown instead.
+ */
+export function findModel(agentId: string, config: PlanSettings, asked?: string): Outlet {
   const runner = chooseRunner(config, agentId)
   const { list, defaults } = config.agents
-  const model = list.find(({ id }) => id === agentId)?.model ?? defaults.model
+  const model = asked ?? list.find(({ id }) => id === agentId)?.model ?? defaults.model
   if (runner !== 'ai' || model === undefined) return { kind: 'runner', name: runner }
   return { kind: 'model', name: resolveModelName(model, config.models.aliases) }
 }

@@ -3,6 +3,7 @@ import type { ParkedCalls } from '../../deliveries/parked-calls.ts'
 import type { Recovery } from '../../deliveries/recovery/recovery.ts'
 import type { RefusedCalls } from '../../deliveries/refused/calls.ts'
 import type { Rerunner } from '../../deliveries/rerun.ts'
+import type { WatchedSource } from '../../deliveries/sources.ts'
 import type { ShadowFields } from '../../../model/api/replay.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Slots } from '../../../model/runner.ts'
@@ -36,6 +37,9 @@ export type SavedFilesStatus = {
   readonly lastGoodAt: number | undefined
 }
 
+/** The texts of the files of a save, by their paths below the config directory. */
+type SavedTexts = { readonly at: number; readonly files: Readonly<Record<string, string>> }
+
 export type ApiParts = {
   /** The config directory. */
   readonly dir: string
@@ -46,9 +50,14 @@ export type ApiParts = {
   readonly changes: Pick<Changes, 'count' | 'since'>
   readonly others: Others
   readonly slots: () => Slots
+  readonly sources: () => readonly WatchedSource[]
+  /** The reply so far of a run that this gateway runs now. */
+  readonly replySoFar: (jobId: string) => string | undefined
   readonly lastHour: Omit<LastHour, 'meter'>
   /** The deliveries of the last hour, counted in the store. */
   readonly hour: () => Promise<HourOfStore>
+  /** The deliveries of the last 24 hours. */
+  readonly day: () => Promise<HourOfStore>
   /** The base URL of the hooks; undefined before their port listens. */
   readonly hooksUrl: () => string | undefined
   readonly refusals: Refusals
@@ -70,6 +79,13 @@ export type ApiParts = {
   readonly handed: HandshakeSecrets
   /** Queues a test alert. Resolves to the id of its job. */
   readonly testAlert: () => Promise<string>
+  /** Finds a save that went live about at a moment, with the save before it. */
+  readonly findSave: (wanted: {
+    readonly at: number
+    readonly generation: string
+  }) => Promise<
+    { readonly save: SavedTexts; readonly before: SavedTexts | undefined; readonly isLast: boolean } | undefined
+  >
   readonly auditor: Auditor
   readonly log: Log
 }

@@ -40,13 +40,13 @@ export function readMoment<Name extends string>(query: QueryTexts<Name>, name: N
   throw new Problem('usage-invalid', `${name} must be a time such as 2026-01-02T03:04:05.678Z.`)
 }
 
-/** `dead`: deliveries with a dead job. */
-export function readStateParameter(query: QueryTexts<'state'>): DeliveryState | 'dead' | undefined {
+/** `dead`: deliveries with a dead job. `waiting`: those that have not ended. */
+export function readStateParameter(query: QueryTexts<'state'>): DeliveryState | 'dead' | 'waiting' | undefined {
   const text = readParameter(query, 'state')
-  if (text === undefined || text === 'dead') return text
+  if (text === undefined || text === 'dead' || text === 'waiting') return text
   const state = deliveryStates.find((each) => each === text)
   if (state !== undefined) return state
-  throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead'].join(', ')}.`)
+  throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead', 'waiting'].join(', ')}.`)
 }
 
 /** The bytes of JSON that a byte of a text can take: six for a control character. */

@@ -24,8 +24,17 @@ export async function readRows(records: readonly DeliveryRecord[], parts: RowPar
     first.flatMap((job) => job ?? []),
     parts,
   )
-  const { senders } = parts.generation()
-  return records.map((record, index) => toRowFields(record, waits.get(first[index]?.id ?? ''), senders))
+  const { senders, mappings } = parts.generation()
+  const templates = new Map(
+    mappings.map(({ id, mapping: { messageTemplate = '', textTemplate = '' } }) => [
+      id,
+      `${messageTemplate}\n${textTemplate}`,
+    ]),
+  )
+  return records.map((record, index) => {
+    const summary = describeContent(record, templates.get(record.mappingId ?? ''))
+    return { ...toRowFields(record, waits.get(first[index]?.id ?? ''), senders), summary }
+  })
 }
 
 /** Why each job waits, by its id. */
@@ -33,14 +42,11 @@ export function readJobWaits(jobs: readonly Job[], { store, generation, clock }:
   return readWaits(jobs, { store, config: generation().config, now: clock() })
 }
 
-function toRowFields(record: DeliveryRecord, waits: string | undefined, senders: SenderTable): DeliveryRow {
-  const { receivedAt, problem, jobs } = record
+function toRowFields(record: DeliveryRecord, waits: string | undefined, senders: SenderTable) {
+  const { problem, jobs } = record
   const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
-  const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
-  const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
   return {
     ...toDeliverySummary(record),
-    summary: describeContent(record),
     sourceName: toSourceName(record, senders),
     code: problem?.code ?? null,
     place: findPlace(problem?.frame),
@@ -57,9 +63,18 @@ function toRowFields(record: DeliveryRecord, waits: string | undefined, senders:
       skipped: count('skipped'),
       failing: jobs.filter(isFailing).length,
     },
-    doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
+    doneMs: findDoneMs(record),
     ...(waits === undefined ? {} : { waits }),
   }
+}
+
+/** See `DeliveryRow`. Null until all runs are done. */
+export function findDoneMs({ receivedAt, settledAt = receivedAt, answer, jobs }: DeliveryRecord): number | null {
+  const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
+  if (steps.length === 0 || jobs.some(({ state }) => state !== 'done')) return null
+  // the delivery waited for a person: its sender keeps the answer that it is parked
+  const wasParked = /"status":\s?"parked"/.test(answer.body)
+  return Math.max(0, Math.max(...steps) - (wasParked ? settledAt : receivedAt))
 }
 
 /** `<file>:<line>` of a code frame. */

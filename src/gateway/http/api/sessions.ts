@@ -1,23 +1,29 @@
 // /api/sessions, /api/events and /api/runs: the conversations of the agents.
-import type { Job, Session } from '../../../model/job.ts'
+import type { Job, Session, SystemEvent } from '../../../model/job.ts'
 import { Problem } from '../../../core/model/problem.ts'
 import type { ApiParts } from './parts.ts'
+import { describeMessage } from '../../deliveries/about.ts'
 import { toEventFields, toJobFields, toIsoTime, toSessionFields, toSessionHead } from '../../deliveries/records.ts'
 import { type QueryTexts, readLimit, readMoment, readParameter } from './query.ts'
 import type { Handlers, CallRequest } from './handlers.ts'
 import { readJobWaits } from './rows.ts'
 import type { RunFields } from '../../../model/api/answers.ts'
 import type { SessionRow, ShownSession, TrimmedSession } from '../../../model/api/sessions.ts'
+import { findTurnUsd } from '../../deliveries/budgets.ts'
+import type { Config } from '../../../model/config/config.ts'
+import { cut } from '../../../base/text.ts'
 import { findDefaultAgentId } from '../../../model/config/plan-settings.ts'
 
 const shownMessages = 200
 const shownEvents = 100
+/** The maximum number of characters of a reply that is not whole yet. */
+const maxReplyChars = 100_000
 /** The maximum number of messages of one run. A run has one prompt and one reply for each of its turns. */
 const maxOfRun = 50
 /** The maximum number of lanes in which a running turn is searched. */
 const maxLanes = 100_000
 
-type SessionParts = Pick<ApiParts, 'store' | 'generation' | 'clock'>
+type SessionParts = Pick<ApiParts, 'store' | 'generation' | 'clock' | 'replySoFar'>
 
 export function handleSessions(parts: SessionParts) {
   const { store } = parts
@@ -31,7 +37,7 @@ export function handleSessions(parts: SessionParts) {
     'POST /api/sessions/{key}/trim': (request) => trimSession(parts, request),
     'GET /api/events': async ({ query }) => {
       const { rows, next } = await readPage(query, store.events, ({ at }) => at)
-      return { events: rows.map(toEventFields), next }
+      return { events: rows.map(toShownEvent), next }
     },
     'GET /api/runs/{id}': async ({ params }) => {
       const job = await store.job(params.id)
@@ -40,6 +46,10 @@ export function handleSessions(parts: SessionParts) {
         'not-found',
         'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
       )
+    },
+    'GET /api/runs/{id}/reply': ({ params }) => {
+      const text = parts.replySoFar(params.id)
+      return { text: text === undefined ? null : cut(text, maxReplyChars) }
     },
   } satisfies Partial<Handlers>
 }
@@ -58,26 +68,43 @@ async function readPage<Row>(
 
 /** The key of a run whose session has no name; see `gateway/generation/policy.ts`. */
 const singleKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
-const maxHooks = 5_000
+const maxRows = 5_000
+/** The maximum number of turns that are counted. Each has a prompt and a reply. */
+const maxTurns = 10
 
-/** Remembers the hooks of sessions with a single run: these hooks do not change, and a page reads its whole list again. */
+/** Remembers the rows of sessions that did not change since then: a page reads its whole list again after each change. */
 function createRowReader(store: SessionParts['store']): (session: Session) => Promise<SessionRow> {
-  const hooks = new Map<string, string>()
-  const findHook = async ({ agentId, sessionKey }: Session): Promise<string | undefined> => {
-    const known = hooks.get(sessionKey)
-    if (known !== undefined) return known
-    const [message] = await store.messages({ agentId, sessionKey, limit: 1 })
-    const planned = message && (await store.job(message.runId))?.planned
-    if (planned === undefined || !('origin' in planned)) return undefined
-    if (hooks.size >= maxHooks) hooks.clear()
-    hooks.set(sessionKey, planned.origin.hook)
-    return planned.origin.hook
+  const rows = new Map<string, SessionRow>()
+  const readNew = async (session: Session): Promise<SessionRow> => {
+    const { agentId, sessionKey } = session
+    const isSingle = singleKey.test(sessionKey)
+    const messages = await store.messages({ agentId, sessionKey, limit: 2 * maxTurns })
+    const [first] = messages
+    const planned = isSingle && first !== undefined ? (await store.job(first.runId))?.planned : undefined
+    const last = messages.at(-1)
+    return {
+      ...toSessionHead(session),
+      isSingle,
+      hook: planned !== undefined && 'origin' in planned ? planned.origin.hook : null,
+      lastLine: last === undefined ? null : toPreview(last.text),
+      turns: Math.min(maxTurns, messages.filter(({ role }) => role === 'assistant').length),
+    }
   }
   return async (session) => {
-    const isSingle = singleKey.test(session.sessionKey)
-    return { ...toSessionHead(session), isSingle, hook: (isSingle ? await findHook(session) : undefined) ?? null }
+    const name = JSON.stringify([session.agentId, session.sessionKey, session.updatedAt])
+    const known = rows.get(name)
+    if (known !== undefined) return known
+    const row = await readNew(session)
+    if (rows.size >= maxRows) rows.clear()
+    rows.set(name, row)
+    return row
   }
 }
+
+/** What a text is about, without the usual marks of Markdown. */
+const toPreview = (text: string) => describeMessage(text).replaceAll(/\*\*|`|^#+ /g, '')
+
+const toShownEvent = (event: SystemEvent) => ({ ...toEventFields(event), summary: toPreview(event.text) })
 
 type SessionRequest = CallRequest<'GET /api/sessions/{key}'>
 
@@ -115,7 +142,7 @@ async function readSession(parts: SessionParts, request: SessionRequest): Promis
   const { agentId, sessionKey } = session
   const messages = await store.messages({ agentId, sessionKey, limit: shownMessages })
   const { events } = await store.waitingEvents({ agentId, sessionKey, limit: shownEvents })
-  return { ...toSessionFields(session, messages), events: events.map(toEventFields) }
+  return { ...toSessionFields(session, messages), events: events.map(toShownEvent) }
 }
 
 async function readRunFields(parts: SessionParts, job: Job): Promise<RunFields> {
@@ -128,5 +155,11 @@ async function readRunFields(parts: SessionParts, job: Job): Promise<RunFields> 
     ...toJobFields(job, (await readJobWaits([job], parts)).get(job.id)),
     prompt: findText('user') ?? null,
     reply: reply ?? null,
+    usd: findCost(job, parts.generation().config),
   }
+}
+
+function findCost({ steps }: Job, { models }: Config): number | null {
+  const { model, usage } = steps.find(({ name }) => name === 'run') ?? {}
+  return (usage && findTurnUsd(usage, model, models)) ?? null
 }

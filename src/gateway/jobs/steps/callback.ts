@@ -7,6 +7,7 @@ import { findVerdict } from '../../../model/verdict.ts'
 import { withDeadline } from '../../../base/time.ts'
 import { countHops, findRunStep } from '../plan.ts'
 import type { StepOutcome } from '../retry.ts'
+import { confirmLease } from '../leases.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 
 /** The time limit for the answer of the receiver, in milliseconds. */
@@ -38,7 +39,7 @@ async function postEnd(
     return { kind: 'permanent', status: 'error', detail }
   }
   // after a pause that was longer than the lease, the store says whether this gateway still has the job
-  while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
+  if (!(await confirmLease(lease))) return { kind: 'aborted' }
   const event = run?.state === 'done' ? 'run.done' : 'run.dead'
   const timestamp = new Date(clock()).toISOString()
   const body = JSON.stringify(toWellFormed({ type: event, timestamp, data: toRunData(runId, run) }))

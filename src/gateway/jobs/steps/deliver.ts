@@ -8,8 +8,9 @@ import { removeAcknowledgement, explainSilence } from '../acknowledgement.ts'
 import { type AgentPlan, countHops, findTarget, type MessagePlan, toRunName, findRunStep } from '../plan.ts'
 import { postAll } from '../posts.ts'
 import type { StepRecord, StepOutcome } from '../retry.ts'
-import { resolveRoute, type Route } from '../route.ts'
+import type { Route } from '../route.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
+import { findRoute } from '../targets.ts'
 
 /** The maximum number of characters of a reply that are posted. The run keeps the whole reply. */
 const maxReplyChars = 30_000
@@ -81,22 +82,17 @@ const noRoute: Pick<Alert, 'channel' | 'to'> = {}
 async function findChannel(
   { name, planned }: StepInput<Sent>,
   [begun]: readonly Post[],
-  { store, channels, config }: JobContext,
+  context: JobContext,
 ): Promise<Route> {
   if (begun !== undefined) {
-    const channel = channels.get(begun.channel)
+    const channel = context.channels.get(begun.channel)
     if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
     const detail = `No route: the first messages of the reply went to ${begun.channel}, and ${toChannelKey(begun.channel)} is no longer configured.`
     return { kind: 'none', detail }
   }
-  const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
-  const { channel = 'last', to } =
-    'action' in planned ? findTarget(planned, name) : planned.kind === 'alert' ? planned : noRoute
+  const target = 'action' in planned ? findTarget(planned, name) : planned.kind === 'alert' ? planned : noRoute
   const place = 'origin' in planned ? planned.origin.place : undefined
-  return resolveRoute(
-    { channel, to },
-    { last: main?.recipient, defaultRoute: config.channels.default, channels, place },
-  )
+  return findRoute(target, { agentId: planned.agentId, place }, context)
 }
 
 /** The messages of a reply. Messages that are already stored do not change. */

@@ -25,6 +25,7 @@ import { buildSessionRecord, readSession, type TurnSession } from '../session.ts
 import { type AgentPlan, readPlannedHops } from '../plan.ts'
 import { createPacedRunner, createTracedRunner, holdIfCrowded, runWithFallbacks } from '../turns.ts'
 import { createVerdictRunner } from '../verdicts.ts'
+import { confirmLease } from '../leases.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../../../plugins/runners/shared/workspace.ts'
 
@@ -101,11 +102,14 @@ async function runTurn(
       models: agent.modelFallbacks,
       log: note,
       signal: limit,
+      onText: (text) => context.noteReply(job.id, text),
     })
     return { shown, prompt: given.prompt, result }
   }
   // the next turn of the session must not start while a child process of this turn still works in the same folder
   const times = { outer: lease.signal, ms, endingMs, waitsAfterAbort: lease.mustEnd }
+  // a turn costs money: after a pause that was longer than the lease, the store decides whether this gateway still has the job
+  if (!(await confirmLease(lease))) return { kind: 'aborted' }
   const untrack = context.trackTurn({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
   const ended = await withDeadline(times, async (limit) => {
     let last = await ask(whole, first, limit)

@@ -12,6 +12,7 @@ import { withDeadline } from '../../../base/time.ts'
 import { formatCommand } from '../../../base/shell.ts'
 import { clampAskedMs, type StepOutcome } from '../retry.ts'
 import { findRunStep } from '../plan.ts'
+import { confirmLease } from '../leases.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 
 type Input = StepInput<CommitStatusPlan>
@@ -112,7 +113,7 @@ async function setStatus(result: Result, input: Input, context: JobContext): Pro
       }
     }
     // if the wait was longer than the lease of the job, the store says whether this gateway still has the job
-    while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
+    if (!(await confirmLease(lease))) return { kind: 'aborted' }
     return await callChannel(result, input, { ...context, setStatus: channel.setStatus })
   } finally {
     // if the lease cannot be ended, it expires

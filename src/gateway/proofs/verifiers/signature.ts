@@ -52,6 +52,34 @@ export function findSignature(headers: Headers, senders: SenderTable): Signature
   return { ...found, time: findTime(headers), isCompressed: headers['content-encoding']?.toLowerCase() === 'gzip' }
 }
 
+/** A header with a part of a proof. */
+export type ShownProof = { readonly name: string; readonly value: string }
+
+const maxProofs = 4
+/** At most this many characters of a signature, and a third of them: enough for a comparison, and not the secret that may come in its place. */
+const shownChars = 24
+
+/** The headers in which a signature and its time came, cut. `secret`: headers that are left out. */
+export function listProofs(headers: Headers, secret: ReadonlySet<string>): ShownProof[] {
+  const shown = Object.entries(headers).flatMap(([name, value]): ShownProof[] => {
+    if (name.length > maxNameChars || otherHeaders.test(name) || secret.has(name)) return []
+    if (timeName.test(name) && value.length <= 40 && timeForms.some(([form]) => form.test(value)))
+      return [{ name, value }]
+    if (!signatureName.test(name)) return []
+    const length = `${value.length} characters`
+    const isForm = value.length <= maxValueChars && (readDigest(name, value) ?? readFields(name, value)) !== undefined
+    return [
+      {
+        name,
+        value: isForm
+          ? `${value.slice(0, Math.min(shownChars, value.length / 3))}… (${length})`
+          : `${length}, in no usual form`,
+      },
+    ]
+  })
+  return shown.slice(0, maxProofs)
+}
+
 const algorithms: readonly HmacAlgorithm[] = ['sha1', 'sha256', 'sha384', 'sha512']
 
 function rank(signature: Signature | undefined): number {
@@ -88,6 +116,7 @@ function readFields(header: string, value: string): Signature | undefined {
   return isList && signatureName.test(header) ? { kind: 'fields', header } : undefined
 }
 
+const timeName = /time|date|(^|-)ts$/
 const timeForms: readonly (readonly [RegExp, TimestampUnit])[] = [
   [/^\d{10}$/, 's'],
   [/^\d{13}$/, 'ms'],
@@ -96,7 +125,7 @@ const timeForms: readonly (readonly [RegExp, TimestampUnit])[] = [
 
 function findTime(headers: Headers): TimeHeader | undefined {
   for (const [header, value] of Object.entries(headers).slice(0, maxHeaders)) {
-    if (!/time|date|(^|-)ts$/.test(header) || header.length > maxNameChars || value.length > 40) continue
+    if (!timeName.test(header) || header.length > maxNameChars || value.length > 40) continue
     const [, unit] = timeForms.find(([form]) => form.test(value)) ?? []
     if (unit !== undefined) return { header, unit }
   }

@@ -148,8 +148,10 @@ describe('syntax errors of the configuration', () => {
     expect(check('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
   })
 
-  test('a duplicate key in the configuration is an error', () => {
-    expect(check('{ "server": {},\n  "server": { "port": 1 } }')).toEqual(['hookloom.jsonc:2:3 duplicate key "server"'])
+  test('the error for a duplicate key names the line of the first one', () => {
+    expect(check('{ "server": {},\n  "server": { "port": 1 } }')).toEqual([
+      'hookloom.jsonc:2:3 duplicate key "server": line 1 has it already. Move what is in this one there',
+    ])
     expect(check('{ "server": { "port": 1 }, "store": { "retainDays": 1 } }')).toEqual([])
   })
 

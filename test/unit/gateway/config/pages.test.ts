@@ -13,6 +13,7 @@ type Part = Record<string, unknown>
 /** A value in the form that its key requires. */
 function toValue(name: string): string {
   if (name === 'HEARTBEAT_URL') return 'https://monitor.example/ping/secret'
+  if (name === 'MCP_EVENTS_WEBHOOK_SECRET') return '5f'.repeat(32)
   return name === 'DATABASE_URL' ? 'postgres://user:password@db/hooks' : `value-of-${name}`
 }
 

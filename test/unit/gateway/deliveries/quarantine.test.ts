@@ -42,7 +42,9 @@ function openQuarantine(store?: { quarantine: () => Promise<void> }) {
     const refusal = { requestId, receivedAt: 7, hook: 'github', client, credential, path: '/hooks/github', status: 401 }
     const rawHeaders = ['Cookie', 'a=b', 'X-Signature', 'abc']
     const request = { method: 'POST', url: '/hooks/github', rawHeaders, client, body: Buffer.from(body) }
-    return quarantine.note({ ...refusal, code, error: 'no', trace: [] }, hook, request) ? requestId : undefined
+    return quarantine.note({ ...refusal, code, error: 'no', trace: [] }, hook, request) === undefined
+      ? requestId
+      : undefined
   }
   return { quarantine, keys, refuse, written, batches, lines }
 }

@@ -26,12 +26,12 @@ test('the gateway that has the mailbox duty watches the mailbox until it loses t
     log: silentLog,
   })
   sources.apply(generation.config)
-  expect(sources.accounts()).toEqual([])
+  expect(sources.list().map(({ account }) => account)).toEqual([])
   isHeld = true
   sources.apply(generation.config)
-  await expect.poll(() => sources.accounts()).toEqual(['a@example.com'])
+  await expect.poll(() => sources.list().map(({ account }) => account)).toEqual(['a@example.com'])
   isHeld = false
   sources.apply(generation.config)
-  await expect.poll(() => sources.accounts()).toEqual([])
+  await expect.poll(() => sources.list().map(({ account }) => account)).toEqual([])
   await sources.stop()
 })

@@ -52,3 +52,41 @@ test('a search that has read all dead runs has no next page', async () => {
     searchedTo: null,
   })
 })
+
+test('the filter of what waits has pending deliveries and unended runs in the order of their arrival', async () => {
+  const planned = { kind: 'agent', sessionKey: 'a', action: { message: '' } }
+  const toRecord = (deliveryId: string, state: string, jobs: readonly object[] = []) => ({
+    deliveryId,
+    state,
+    jobs,
+    hook: 'plain',
+    receivedAt: 0,
+    answer: { status: 200, body: '' },
+  })
+  const records = ['d-1', 'd-3'].map((id) =>
+    toRecord(id, 'accepted', [{ id: `job-${id}`, state: 'queued', planned, steps: [], attempts: 0 }]),
+  )
+  const pending = [toRecord('d-2', 'pending'), toRecord('d-4', 'pending')]
+  const store = {
+    delivery: async (id: string) =>
+      [...records, toRecord('d-2', 'pending')].find(({ deliveryId }) => deliveryId === id),
+    deliveries: async () => pending,
+    openJobs: async () => records.map(({ deliveryId }) => ({ id: `job-${deliveryId}`, deliveryId, createdAt: 0 })),
+    waits: async () => [],
+  }
+  // as: the list uses only these calls
+  const parts = {
+    store: store as unknown as Store,
+    generation: () => toGeneration([]),
+    clock: () => 0,
+    others: { note: () => {}, watch: async () => {} },
+  }
+  const list = async (limit: string, before?: string) => {
+    const { deliveries, next } = await listDeliveries(parts, { query: { state: 'waiting', limit, before } })
+    return { ids: deliveries.map(({ deliveryId }) => deliveryId), next }
+  }
+  expect(await list('9')).toEqual({ ids: ['d-1', 'd-2', 'd-3', 'd-4'], next: null })
+  expect(await list('3')).toEqual({ ids: ['d-2', 'd-3', 'd-4'], next: 'd-2' })
+  pending.splice(0)
+  expect(await list('3', 'd-2')).toEqual({ ids: ['d-1'], next: null })
+})

@@ -45,7 +45,9 @@ describe('the echo runner', () => {
   })
 
   test('the echo of a heartbeat, which has no message, shows only its size', async () => {
-    expect(await runEcho({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
+    expect(await runEcho({ action: undefined, message: '' })).toMatch(
+      /This heartbeat, the turn in which the agent hears what happened, would have sent 1234 .*\)\.$/,
+    )
   })
 
   test('the echo of a long message shows only its beginning', async () => {

@@ -29,6 +29,22 @@ function createCutStore(calls: readonly (keyof JobDependencies['store'])[]) {
   return { state, store: store as JobDependencies['store'] } // a view of the same store
 }
 
+test('a claim that is answered after its lease begins no turn that another gateway has', async () => {
+  const { runner, turns } = scriptRunner(() => ok('Once'))
+  const late = Object.create(stage.store)
+  late.claim = async (query: Parameters<Stage['store']['claim']>[0]) => {
+    const claimed = await stage.store.claim(query)
+    if (claimed.length > 0) await new Promise((resolve) => setTimeout(resolve, 40_000))
+    return claimed
+  }
+  stage.openWorker({ runner, store: late })
+  const [id] = await stage.accept(planAgent())
+  stage.openWorker({ runner })
+  await pass(60_000)
+  expect(turns).toHaveLength(1)
+  expect((await stage.readJob(id)).state).toBe('done')
+})
+
 describe('a crash', () => {
   test('a crash between run and delivery repeats only the delivery', async () => {
     const { runner, turns } = scriptRunner(() => ok('Once'))

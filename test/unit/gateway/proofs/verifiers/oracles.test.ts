@@ -100,6 +100,7 @@ describe('the library of Standard Webhooks', () => {
   const toSecret = (bytes: Uint8Array) => `whsec_${Buffer.from(bytes).toString('base64')}`
   const schemes = [
     'standard-webhooks',
+    'mcp-events',
     'svix',
     'clerk',
     'resend',
