@@ -114,6 +114,14 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
     <div class="actions">
       <div role="group" aria-label="Actions">
         {canRetry ? retryButton : againButton}
+        <button
+          type="button"
+          id="copy-curl"
+          disabled={request === undefined || !isCopyable(request)}
+          onClick={() => request && copyCurl(request)}
+        >
+          copy as curl <kbd>c</kbd>
+        </button>
         <details class="menu" ref={menu}>
           <summary>more</summary>
           <div>
@@ -134,14 +142,6 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
               onClick={() => go({ view: 'hooks', bench: delivery.hook, from: deliveryId })}
             >
               open on the bench
-            </button>
-            <button
-              type="button"
-              id="copy-curl"
-              disabled={request === undefined || !isCopyable(request)}
-              onClick={() => request && copyCurl(request)}
-            >
-              copy as curl <kbd>c</kbd>
             </button>
             <button
               type="button"

@@ -4,40 +4,40 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { StatusFields } from '../model/api/answers.ts'
 import type { AttentionFields } from '../model/api/operations.ts'
 import type { HealthFields } from '../model/api/health.ts'
+import { Acts } from './acts.tsx'
+import { Announcer } from './announcer.tsx'
 import { Attention, useAttention } from './attention.tsx'
-import { ChosenBar, Histogram } from './chosen.tsx'
+import { ChosenBar } from './chosen.tsx'
+import { ColorSwitch } from './colors.tsx'
 import { OpenedView } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'
 import { type Operations, Pauses, useOperations } from './held.tsx'
 import { Hooks } from './hooks.tsx'
+import { Histogram } from './histogram.tsx'
 import { Help, useKeys } from './keys.tsx'
 import { FilterBar } from './filters.tsx'
 import { Link } from './link.tsx'
 import { List, useListItems } from './list.tsx'
-import { go, type PagePlace, ShownPlace, usePlace, type View, views } from './place.ts'
+import { Costs, Today } from './costs.tsx'
+import { go, type PagePlace, ShownPlace, usePlace, type View, viewNames, views } from './place.ts'
+import { Palette } from './palette.tsx'
 import { ReplayView } from './replay.tsx'
-import { findRowState, type ListItem } from './rows.ts'
+import type { ListItem } from './rows.ts'
 import { Sessions } from './sessions.tsx'
-
-const names: Readonly<Record<View, string>> = {
-  list: 'deliveries',
-  hooks: 'hooks',
-  replay: 'replay',
-  sessions: 'sessions',
-  health: 'health',
-}
+import { Split } from './split.tsx'
 
 export function App(): JSX.Element {
   const place = usePlace()
   const feed = useFeed(place)
   const health = useHealth(`${feed.status?.lastReloadAt ?? ''}`)
   const operations = useOperations(`${feed.status?.lastReloadAt ?? ''} ${place.view}`)
-  const items = useListItems(feed, place)
+  const { items, toggle } = useListItems(feed, place)
   const changes = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
   const attention = useAttention(changes)
   const saved = `${feed.status?.lastReloadAt ?? ''} ${feed.status?.generation ?? ''}`
   const [isHelpOpen, setHelpOpen] = useState(false)
+  const [isPaletteOpen, setPaletteOpen] = useState(false)
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
   const pick = (id: string) =>
     setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]))
@@ -89,33 +89,56 @@ export function App(): JSX.Element {
       return undefined
     },
     '?': () => setHelpOpen(true),
+    'Ctrl-K': () => setPaletteOpen(true),
     r: press('retry'),
     c: press('copy-curl'),
     e: press('open-editor'),
     p: press('pause'),
     x: () => {
       const row = items.find(({ id }) => id === place.id)
-      if (place.view === 'list' && row?.kind === 'delivery') pick(row.id)
+      if (place.view !== 'list') return
+      if (row?.kind === 'delivery') pick(row.id)
+      if (row?.kind === 'refusal' && row.fold !== undefined) toggle(row.fold)
     },
     1: show('list'),
     2: show('hooks'),
     3: show('replay'),
     4: show('sessions'),
     5: show('health'),
+    6: show('acts'),
+    7: show('costs'),
   })
+
+  // the link that was followed may be gone, and a key must not begin at the top of the page again
+  const isFirst = useRef(true)
+  useEffect(() => {
+    if (!isFirst.current && document.activeElement === document.body) document.getElementById('view')?.focus()
+    isFirst.current = false
+  }, [place.view, place.bench, place.session])
 
   return (
     <ShownPlace.Provider value={place}>
       <header class="top">
-        <h1>Hookloom</h1>
+        <h1>
+          <img src="/inspector/icon.svg" alt="" width="18" height="18" /> Hookloom
+        </h1>
         <nav aria-label="Views">
           {views.map((view) => (
-            <Link key={view} aria-current={view === place.view ? 'page' : undefined} to={{ view }}>
-              {names[view]}
+            <Link
+              key={view}
+              class={view === 'costs' ? 'wide-only' : ''}
+              aria-current={view === place.view ? 'page' : undefined}
+              to={{ view }}
+            >
+              {viewNames[view]}
             </Link>
           ))}
         </nav>
         <Status feed={feed} status={feed.status} paused={operations.pauses.length} />
+        <ColorSwitch />
+        <button type="button" class="help" onClick={() => setPaletteOpen(true)} aria-label="Go to …" title="Ctrl-K">
+          ⌕
+        </button>
         <button type="button" class="help" onClick={() => setHelpOpen(true)} aria-label="Keys">
           ?
         </button>
@@ -132,6 +155,7 @@ export function App(): JSX.Element {
             saved={saved}
             picked={picked}
             onPick={pick}
+            onFold={toggle}
             onClear={() => setPicked(new Set())}
           />
         )}
@@ -140,13 +164,19 @@ export function App(): JSX.Element {
           <ReplayView place={place} status={feed.status} health={health} isConnected={feed.isConnected} />
         )}
         {place.view === 'sessions' && <Sessions place={place} version={changes} />}
+        {place.view === 'costs' && <Costs place={place} />}
         {place.view === 'health' && <Health health={health} operations={operations} attention={attention} />}
+        {place.view === 'acts' && <Acts place={place} version={changes} />}
       </main>
       <Announcer feed={feed} />
+      {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} />}
       <Help isOpen={isHelpOpen} onClose={() => setHelpOpen(false)} />
     </ShownPlace.Provider>
   )
 }
+
+/** The maximum number of rows that one click retries. */
+const maxAtOnce = 200
 
 type ListViewProps = {
   feed: Feed
@@ -158,6 +188,7 @@ type ListViewProps = {
   saved: string
   picked: ReadonlySet<string>
   onPick: (id: string) => void
+  onFold: (fold: string) => void
   onClear: () => void
 }
 
@@ -171,39 +202,47 @@ function ListView({
   saved,
   picked,
   onPick,
+  onFold,
   onClear,
 }: ListViewProps): JSX.Element {
   const { id } = place
+  const isOpenState = place.state === 'waiting' || place.state === 'parked' || place.state === 'dead'
+  const open = isOpenState
+    ? feed.rows.flatMap((row) => (row.kind === 'delivery' ? row.id : [])).slice(0, maxAtOnce)
+    : []
   const isRefusal =
-    items.find((item) => item.id === id)?.kind === 'refusal' ||
+    feed.rows.find((row) => row.id === id)?.kind === 'refusal' ||
     attention?.groups.some((group) => group.kind === 'refused' && group.ids.includes(id)) === true
   return (
     <>
       <h2 class="sr">Deliveries</h2>
       <FilterBar place={place} feed={feed} health={health} attention={attention?.count ?? 0} />
       <Pauses operations={operations} isShort />
-      {picked.size > 0 && <ChosenBar ids={[...picked]} onClear={onClear} />}
-      {place.state !== 'attention' && <Histogram rows={feed.rows} place={place} />}
-      <div class={`split${id === '' ? '' : ' has-detail'}`}>
-        {place.state === 'attention' ? (
-          <Attention attention={attention} place={place} saved={saved} />
-        ) : (
-          <List feed={feed} place={place} items={items} picked={picked} onPick={onPick} />
-        )}
-        {id !== '' && (
-          <article id="detail" tabIndex={-1} aria-label="The chosen delivery">
-            <Link class="button back" to={{ id: '' }}>
-              ← list
-            </Link>
+      {picked.size > 0 && <ChosenBar ids={[...picked]} label="retry them" onClear={onClear} />}
+      <Today />
+      {picked.size === 0 && open.length > 0 && (
+        <ChosenBar key={place.state} ids={open} label={place.state === 'waiting' ? 'start them now' : 'retry them'} />
+      )}
+      {place.state !== 'attention' && <Histogram key={place.state} rows={feed.rows} place={place} />}
+      <Split
+        list={
+          place.state === 'attention' ? (
+            <Attention attention={attention} place={place} saved={saved} />
+          ) : (
+            <List feed={feed} place={place} items={items} picked={picked} onPick={onPick} onFold={onFold} />
+          )
+        }
+        detail={
+          id === '' ? undefined : (
             <OpenedView
               id={id}
               isRefusal={isRefusal}
               version={feed.changed.get(id) ?? 0}
               hooksUrl={health?.hooksUrl ?? ''}
             />
-          </article>
-        )}
-      </div>
+          )
+        }
+      />
     </>
   )
 }
@@ -234,37 +273,4 @@ function Status({ feed, status, paused }: StatusProps): JSX.Element {
     )
   }
   return <span class="status good">{feed.isPaused ? 'paused' : 'live'}</span>
-}
-
-const sayEveryMs = 2_000
-
-/** Announces the number of new rows, at most every two seconds, so that a busy gateway does not make a screen reader talk without end. */
-function Announcer({ feed }: { feed: Feed }): JSX.Element {
-  const [said, setSaid] = useState('')
-  const newest = useRef('')
-  const rows = useRef(feed.rows)
-  rows.current = feed.rows
-  // the rows of the first read do not count as new
-  useEffect(() => {
-    newest.current ||= feed.rows[0]?.id ?? ''
-  }, [feed.rows])
-  useEffect(() => {
-    const timer = setInterval(() => {
-      const [first] = rows.current
-      if (first === undefined || first.id === newest.current) return
-      const known = rows.current.findIndex(({ id }) => id === newest.current)
-      if (newest.current !== '') {
-        const added = rows.current.slice(0, known < 0 ? rows.current.length : known)
-        const bad = added.filter((row) => ['parked', 'dead', 'refused'].includes(findRowState(row))).length
-        setSaid(`${added.length} new${bad > 0 ? `, ${bad} need a look` : ''}`)
-      }
-      newest.current = first.id
-    }, sayEveryMs)
-    return () => clearInterval(timer)
-  }, [])
-  return (
-    <p class="sr" aria-live="polite" id="said">
-      {said}
-    </p>
-  )
 }

@@ -1,15 +1,19 @@
-// What needs a person, grouped by cause: parked deliveries, dead and failing runs, and refused requests, with the actions for a whole group.
+// What needs a person, grouped by cause: parked deliveries, dead and failing runs, refused requests, and runs that a pause or a budget keeps back, with
+// the actions for a whole group.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AttentionFields, AttentionGroup } from '../model/api/operations.ts'
 import { call } from './api.ts'
 import { actOnAll, DropAll } from './bulk.tsx'
 import { formatCount, isRecent, markUnseen } from './format.ts'
+import { Link } from './link.tsx'
 import { go, type PagePlace } from './place.ts'
 import { useThrottled } from './polled.ts'
-import { glyphs } from './rows.ts'
+import { VerifyAgain } from './refusal.tsx'
+import { glyphs, isWithin } from './rows.ts'
 import { captureDelivery, describeException } from './said.ts'
 import { Ago, Line, Sentence, useNow } from './text.tsx'
+import { WaitEndTools } from './wait-end.tsx'
 
 const everyMs = 15_000
 /** All changes within this time cause one request. */
@@ -47,15 +51,29 @@ type AttentionProps = {
   readonly saved: string
 }
 
+/** With a filter of the time, only what failed last within it. What waits or is silent now stays. */
 export function Attention({ attention, place, saved }: AttentionProps): JSX.Element {
   const now = useNow(0)
+  const groups = attention?.groups.filter(
+    ({ kind, at }) => kind === 'waiting' || kind === 'silent' || isWithin(Date.parse(at), place),
+  )
   return (
     <div class="list-pane">
       <section class="causes" id="list" tabIndex={0} aria-label="Attention">
         {attention === undefined && <p class="empty">Reading …</p>}
-        {attention?.groups.length === 0 && <p class="empty">Nothing needs attention.</p>}
-        {attention?.groups.map((group) => (
-          <Group key={`${group.kind} ${group.ids.at(-1)}`} group={group} chosen={place.id} now={now} saved={saved} />
+        {groups?.length === 0 && (
+          <p class="empty">
+            {attention?.groups.length === 0 ? 'Nothing needs attention.' : 'Nothing failed in the chosen time.'}
+          </p>
+        )}
+        {groups?.map((group) => (
+          <Group
+            key={`${group.kind} ${group.ids.at(-1) ?? group.title}`}
+            group={group}
+            chosen={place.id}
+            now={now}
+            saved={saved}
+          />
         ))}
       </section>
     </div>
@@ -65,11 +83,12 @@ export function Attention({ attention, place, saved }: AttentionProps): JSX.Elem
 type GroupProps = { group: AttentionGroup; chosen: string; now: number; saved: string }
 
 function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
-  const { kind, title, place, code, hooks, count, since, ids } = group
+  const { kind, title, place, code, hooks, count, since, at, ids, waitEnd } = group
   const [said, setSaid] = useState('')
   const [isBusy, setBusy] = useState(false)
   const isChosen = ids.includes(chosen)
   const [first = ''] = ids
+  const canRetry = kind === 'parked' || kind === 'dead' || kind === 'failing'
   const sinceAt = Date.parse(since)
 
   async function act(what: 'retry' | 'drop'): Promise<void> {
@@ -112,28 +131,46 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
         )}
         <Line text={hooks.join(', ')} max={160} /> · {isRecent(sinceAt, now) ? 'the first ' : 'since '}
         <Ago at={sinceAt} now={now} />
+        {at !== since && (
+          <>
+            , the last <Ago at={Date.parse(at)} now={now} />
+          </>
+        )}
       </p>
       <div class="tools">
-        <button type="button" aria-pressed={isChosen} onClick={() => go({ id: isChosen ? '' : first })}>
-          open
-        </button>
+        {kind === 'silent' ? (
+          <Link class="button" to={{ hook: hooks[0] ?? '', state: '' }}>
+            its deliveries
+          </Link>
+        ) : (
+          <button
+            type="button"
+            disabled={first === ''}
+            aria-pressed={isChosen}
+            onClick={() => go({ id: isChosen ? '' : first })}
+          >
+            open
+          </button>
+        )}
+        {waitEnd !== undefined && <WaitEndTools end={waitEnd} id={first} />}
         {kind === 'parked' && (
           <button type="button" disabled={isBusy} onClick={() => void capture()}>
             keep one as fixture
           </button>
         )}
         {kind === 'parked' && <RetryPreview ids={ids} saved={saved} />}
-        {kind !== 'refused' && (
+        {canRetry && (
           <button type="button" disabled={isBusy} onClick={() => void act('retry')}>
             {kind === 'failing' ? 'try now' : 'retry'} {formatCount(ids.length)}
           </button>
         )}
+        {kind === 'refused' && <VerifyAgain hook={hooks[0]} />}
         {kind === 'refused' && (
           <button type="button" disabled={isBusy} onClick={() => void end()}>
             it is over
           </button>
         )}
-        {kind !== 'refused' && <DropAll count={ids.length} isBusy={isBusy} onDrop={() => void act('drop')} />}
+        {canRetry && <DropAll count={ids.length} isBusy={isBusy} onDrop={() => void act('drop')} />}
       </div>
       <p class="said" role="status">
         {markUnseen(said)}

@@ -1,14 +1,15 @@
 // The bench of a hook. The left side has a request; the right side shows its decision, updated at each keystroke and each save.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { HookFields, HooksFields, SentFields, TriedFields } from '../model/api/bench.ts'
-import type { Asked } from '../model/api/ask.ts'
+import type { HookFields, HooksFields, SentFields } from '../model/api/bench.ts'
 import { call } from './api.ts'
 import { toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { Link } from './link.tsx'
-import { copyText, describeException, describeFixture, useSaid } from './said.ts'
+import { copyText, describeFixture, useSaid } from './said.ts'
+import { KeptRequests } from './compared.tsx'
 import { TriedView } from './tried.tsx'
+import { readDraft, useDraftReport, useTried } from './trying.ts'
 import { CoverageView } from './coverage.tsx'
 import { Payloads } from './payloads.tsx'
 import { SampleMenu, useSamples } from './samples.tsx'
@@ -22,11 +23,8 @@ import {
   toBenchInput,
   toTypedRequest,
   type BenchInput,
-  isUnfinished,
 } from './typed.ts'
 
-/** Keystrokes within this time cause one request. */
-const gatherMs = 30
 /** The maximum number of characters of a kept body in the text field. A longer text would slow down the browser. */
 const maxBodyChars = 500_000
 
@@ -46,15 +44,22 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
     found?.mappings.flatMap(({ transform }) => (transform === null ? [] : [[transform.module, transform.file]])),
   )
   const samples = useSamples(hook, saved)
-  const { tried, problem, isBusy } = useTried(hook, typed, saved)
+  const draft = typed && readDraft(typed)
+  const { tried, problem, wait } = useTried(hook, typed, saved)
+  const { tried: before } = useTried(hook, draft && typed && { ...typed, template: undefined }, saved)
+  const kept = useDraftReport(hook, problem === '' ? draft : undefined, saved)
+  const mappings = found?.mappings ?? []
+  const hasTemplate = typed?.template !== undefined || mappings.some((mapping) => mapping.template !== null)
 
   function change(news: Partial<BenchInput>): void {
-    const next = { ...(typed ?? emptyBenchInput), ...news }
-    keepBenchInput(hook, next)
-    setTyped(next)
+    setTyped((before = emptyBenchInput) => {
+      const next = { ...before, ...news }
+      keepBenchInput(hook, next)
+      return next
+    })
   }
   function load(id: string): void {
-    const loaded = readKept(id).then((kept) => (change(kept), ''))
+    const loaded = readKept(id).then((request) => (change(request), ''))
     // a request that cannot be edited leaves an empty one, so that another one can be typed
     loaded.catch(() => setTyped((before) => before ?? emptyBenchInput))
     report(loaded)
@@ -75,6 +80,57 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
     else change({ body: buildPayload(found.mappings) })
   }, [all, samples])
 
+  const template = typed !== undefined && all !== undefined && (
+    <TemplateBox
+      key="template"
+      hook={hook}
+      mappings={mappings}
+      typed={typed}
+      canEdit={all.canEdit}
+      takenBy={tried?.mappingId ?? null}
+      unread={kept.compared?.unread}
+      onChange={change}
+      report={report}
+    />
+  )
+  const request = (
+    <section key="request" class="request" aria-label="Request">
+      <div class="tools">
+        <SampleMenu
+          samples={samples ?? []}
+          onChoose={(sample) => {
+            if (sample.kind === 'kept') load(sample.deliveryId)
+            else change(toBenchInput(sample.request))
+          }}
+        />
+        {typed !== undefined && (
+          <Acts hook={hook} hooksUrl={all?.hooksUrl ?? ''} typed={typed} mappings={mappings} report={report} />
+        )}
+      </div>
+      {typed === undefined ? (
+        <p class="empty">Reading …</p>
+      ) : (
+        <Request typed={typed} isFirst={!hasTemplate} onChange={change} />
+      )}
+      {!hasTemplate && template}
+    </section>
+  )
+  const isStarting = wait === 'long' && modules.size > 0
+  const result = (
+    <section key="result" class="result" aria-label="Result" aria-busy={wait !== 'none'}>
+      <p class={said.isBad ? 'said bad' : 'said'} role="status">
+        {isStarting ? 'A thread for the transform starts …' : markUnseen(said.text)}
+      </p>
+      {draft !== undefined && problem === '' && <KeptRequests {...kept} />}
+      {problem !== '' && (
+        <p class="problem">
+          <Line text={problem} max={2_000} />
+        </p>
+      )}
+      {tried !== undefined && problem === '' && <TriedView tried={tried} before={draft && before} />}
+    </section>
+  )
+
   return (
     <div class="bench" id="view" tabIndex={0} role="region" aria-label="Bench">
       <header class="title">
@@ -88,48 +144,8 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
           <Line text={`${all?.hooksUrl ?? ''}/${hook}`} max={300} />
         </code>
       </header>
-      <div class="bench-sides">
-        <section aria-label="Request">
-          <SampleMenu
-            samples={samples ?? []}
-            onChoose={(sample) => {
-              if (sample.kind === 'kept') load(sample.deliveryId)
-              else change({ ...toBenchInput(sample.request), template: typed?.template, mappingId: typed?.mappingId })
-            }}
-          />
-          {typed === undefined ? <p class="empty">Reading …</p> : <Request typed={typed} onChange={change} />}
-          {typed !== undefined && all !== undefined && (
-            <TemplateBox
-              hook={hook}
-              mappings={found?.mappings ?? []}
-              typed={typed}
-              canEdit={all.canEdit}
-              takenBy={tried?.mappingId ?? null}
-              onChange={change}
-              report={report}
-            />
-          )}
-        </section>
-        <section aria-label="Result" aria-busy={isBusy}>
-          {typed !== undefined && (
-            <Acts
-              hook={hook}
-              hooksUrl={all?.hooksUrl ?? ''}
-              typed={typed}
-              mappings={found?.mappings ?? []}
-              report={report}
-            />
-          )}
-          <p class={said.isBad ? 'said bad' : 'said'} role="status">
-            {markUnseen(said.text)}
-          </p>
-          {problem !== '' && (
-            <p class="problem">
-              <Line text={problem} max={2_000} />
-            </p>
-          )}
-          {tried !== undefined && problem === '' && <TriedView tried={tried} />}
-        </section>
+      <div class={hasTemplate ? 'bench-sides has-template' : 'bench-sides'}>
+        {hasTemplate ? [template, result, request] : [request, result]}
       </div>
       {found !== undefined && <Payloads hook={hook} hasCode={modules.size > 0} />}
       {[...modules].map(([module, file]) => (
@@ -139,64 +155,42 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
   )
 }
 
-async function readKept(id: string): Promise<BenchInput> {
+async function readKept(id: string): Promise<ReturnType<typeof toBenchInput>> {
   const request = await call('GET /api/deliveries/{id}/request', { params: { id } })
   if (request.encoding !== 'utf8') throw new Error('The body of this delivery is not text, so it cannot be edited.')
   if (request.body.length > maxBodyChars) throw new Error('The body of this delivery is too long to be edited.')
   return toBenchInput(request)
 }
 
-/** Tries the request. The last result is shown until the next one comes, so nothing on the page moves. */
-function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
-  const [tried, setTried] = useState<TriedFields>()
-  const [problem, setProblem] = useState('')
-  const [isBusy, setBusy] = useState(false)
-  useEffect(() => {
-    if (typed === undefined) return
-    // at each letter of an unfinished path, the result would be an error
-    if (isUnfinished(typed.template)) return setBusy(false)
-    const ended = new AbortController()
-    const timer = setTimeout(() => {
-      const { template, mappingId } = typed
-      const draft = template === undefined || template.trim() === '' ? undefined : { template, mappingId }
-      void run({ ...toTypedRequest(hook, typed), draft }, ended.signal)
-    }, gatherMs)
-    return () => {
-      clearTimeout(timer)
-      ended.abort()
-    }
-  }, [hook, typed, saved])
-
-  async function run(body: Asked<'POST /api/try'>['body'], signal: AbortSignal): Promise<void> {
-    setBusy(true)
-    try {
-      const answer = await call('POST /api/try', { body, signal })
-      if ('decision' in answer) setTried(answer)
-      setProblem('')
-    } catch (error) {
-      // the result is not needed, because a newer request has begun
-      if (signal.aborted) return
-      setProblem(describeException(error, 'It could not be tried.'))
-    }
-    setBusy(false)
-  }
-  return { tried, problem, isBusy }
+type RequestProps = {
+  readonly typed: BenchInput
+  /** Whether the body is the first thing that is typed. Otherwise it is folded. */
+  readonly isFirst: boolean
+  readonly onChange: (news: Partial<BenchInput>) => void
 }
 
-type RequestProps = { readonly typed: BenchInput; readonly onChange: (news: Partial<BenchInput>) => void }
-
-function Request({ typed: { body, headers }, onChange }: RequestProps): JSX.Element {
+function Request({ typed: { body, headers }, isFirst, onChange }: RequestProps): JSX.Element {
+  const [isOpen, setOpen] = useState<boolean>()
   const count = headers.split('\n').filter((line) => line.includes(':')).length
   return (
     <>
-      <textarea
-        id="bench-body"
-        aria-label="Body of the request"
-        spellcheck={false}
-        rows={14}
-        value={body}
-        onInput={({ currentTarget }) => onChange({ body: currentTarget.value })}
-      />
+      <details
+        class="part"
+        open={isOpen ?? isFirst}
+        onToggle={({ currentTarget }) => currentTarget.open !== (isOpen ?? isFirst) && setOpen(currentTarget.open)}
+      >
+        <summary>
+          <h3>Body</h3> <code class="dim">{!(isOpen ?? isFirst) && <Line text={body} max={60} />}</code>
+        </summary>
+        <textarea
+          id="bench-body"
+          aria-label="Body of the request"
+          spellcheck={false}
+          rows={14}
+          value={body}
+          onInput={({ currentTarget }) => onChange({ body: currentTarget.value })}
+        />
+      </details>
       <details class="part">
         <summary>
           <h3>Headers, {count}</h3>
@@ -240,8 +234,13 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
     return copyText('The curl command', toCurl({ ...copied, ...others }, hooksUrl, hook))
   }
   return (
-    <div class="tools">
-      <button type="button" class="primary" id="send" onClick={() => report(send())}>
+    <>
+      <button
+        type="button"
+        class={typed.template === undefined ? 'primary' : ''}
+        id="send"
+        onClick={() => report(send())}
+      >
         send it for real
       </button>
       {hasCode && (
@@ -264,6 +263,6 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
           )}
         </span>
       )}
-    </div>
+    </>
   )
 }

@@ -1,34 +1,31 @@
 // The text field of a template, which completes paths from the learnt payloads. The keys and attributes are those of a WAI-ARIA combobox,
 // and the focus stays in the field. The role `combobox` itself is not used: it allows only one line.
 import type { JSX, RefObject, TargetedKeyboardEvent } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { LearntPaths } from '../model/api/shapes.ts'
-import { call } from './api.ts'
-import { choosePaths, findOpenPath, findRestOfPath, type OpenPath } from './paths.ts'
+import { choosePaths, findOpenPath, findRestOfPath, type OpenPath, splitByPaths } from './paths.ts'
 import { Line } from './text.tsx'
 
-const none: LearntPaths = { requests: 0, paths: [] }
+const maxPaths = 50
 
 type TemplateFieldProps = {
-  readonly hook: string
-  readonly mappingId: string | undefined
   readonly value: string
+  readonly learnt: LearntPaths
+  /** The paths that no request has, which are underlined. */
+  readonly unread: ReadonlySet<string>
   readonly box: RefObject<HTMLTextAreaElement | null>
+  readonly onFocus: () => void
   readonly onChange: (template: string) => void
 }
 
-export function TemplateField({ hook, mappingId, value, box, onChange }: TemplateFieldProps): JSX.Element {
-  const [learnt, setLearnt] = useState(none)
+export function TemplateField({ value, learnt, unread, box, onFocus, onChange }: TemplateFieldProps): JSX.Element {
+  const marks = useRef<HTMLDivElement>(null)
   const [open, setOpen] = useState<OpenPath>()
   const [active, setActive] = useState(0)
-  const found = open === undefined ? [] : choosePaths(learnt, open.word)
+  const found = open === undefined ? [] : choosePaths(learnt.paths, open.word).slice(0, maxPaths)
   const isOpen = found.length > 0
   useEffect(() => document.getElementById(`path-${active}`)?.scrollIntoView({ block: 'nearest' }), [active])
 
-  function readPaths(): void {
-    // if the paths cannot be read, the field completes nothing
-    void call('GET /api/paths', { query: { hook, mappingId } }).then(setLearnt, () => undefined)
-  }
   function updateOpenPath({ value: text, selectionStart }: HTMLTextAreaElement): void {
     setOpen(findOpenPath(text, selectionStart))
     setActive(0)
@@ -71,7 +68,10 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
         spellcheck={false}
         rows={4}
         value={value}
-        onFocus={readPaths}
+        aria-invalid={unread.size > 0}
+        aria-describedby={unread.size > 0 ? 'unread' : undefined}
+        onFocus={onFocus}
+        onScroll={({ currentTarget }) => marks.current?.scrollTo(0, currentTarget.scrollTop)}
         onBlur={() => setOpen(undefined)}
         onClick={() => setOpen(undefined)}
         onKeyDown={onKeyDown}
@@ -80,6 +80,11 @@ export function TemplateField({ hook, mappingId, value, box, onChange }: Templat
           onChange(currentTarget.value)
         }}
       />
+      {unread.size > 0 && (
+        <div class="marks" ref={marks} aria-hidden="true">
+          {splitByPaths(value, unread).map(({ text, isMarked }, at) => (isMarked ? <u key={at}>{text}</u> : text))}
+        </div>
+      )}
       {/* tabIndex: otherwise Chromium gives the focus of Tab to a list that scrolls, which then closes */}
       <ul id="paths" role="listbox" tabIndex={-1} aria-label="Paths of the payload" hidden={!isOpen}>
         {found.map(({ path, kinds, count }, at) => (

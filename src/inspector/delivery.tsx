@@ -4,14 +4,15 @@ import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import type { JobFields, RequestFields, RunFields, ShownDelivery } from '../model/api/answers.ts'
 import { Actions } from './actions.tsx'
 import { ApiError, call } from './api.ts'
-import { formatDuration } from './format.ts'
-import { Link } from './link.tsx'
-import { Headers, Part, Payload, Replies, Texts } from './parts.tsx'
+import { LiveReplies, Part, Replies, RequestParts, Texts } from './parts.tsx'
 import { Pipe } from './pipe.tsx'
+import { Used } from './used.tsx'
 import { type OpenedRefusal, RefusalView } from './refusal.tsx'
-import { countJobs, findState, glyphs, hasFailed } from './rows.ts'
+import { hasFailed } from './rows.ts'
 import { copyText, describeException, useSaid } from './said.ts'
-import { Ago, CodeFrame, Line, LongText, Sentence, useNow } from './text.tsx'
+import { CodeFrame, LongText, Sentence } from './text.tsx'
+import { Title } from './title.tsx'
+import { WaitEndTools } from './wait-end.tsx'
 
 type Opened =
   | {
@@ -56,7 +57,9 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
 
   async function load(signal: AbortSignal): Promise<void> {
     try {
-      setOpened(await readOpened(id, isRefusal, signal))
+      const found = await readOpened(id, isRefusal, signal)
+      if (signal.aborted) return
+      setOpened(found)
       setProblem('')
     } catch (error) {
       if (!signal.aborted) setProblem(describeException(error, 'It could not be read.'))
@@ -78,7 +81,10 @@ type DeliveryProps = Extract<Opened, { kind: 'delivery' }> & {
 function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps): JSX.Element {
   const { said, setSaid, report } = useSaid()
   const copy = (what: string, text: string) => report(copyText(what, text))
-  const [tab, setTab] = useState(readTab)
+  const isWide = useWide()
+  const [kept, setTab] = useState(readTab)
+  // a wide window has the request beside the other parts
+  const tab = isWide && kept === 'request' ? 'trace' : kept
   const choose = (chosen: Tab) => {
     localStorage.setItem(tabKey, chosen)
     setTab(chosen)
@@ -87,34 +93,56 @@ function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps):
     <>
       <Title delivery={delivery} onCopy={copy} />
       <Actions delivery={delivery} request={request} hooksUrl={hooksUrl} said={said} onSay={setSaid} onDone={onDone} />
-      <Reason delivery={delivery} />
-      <Tabs chosen={tab} onChoose={choose} />
-      <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
-        {tab === 'trace' && (
-          <>
-            <Replies runs={runs} onOpen={() => choose('texts')} />
-            <Pipe delivery={delivery} />
-          </>
-        )}
-        {tab === 'request' && (
-          <>
-            <Payload request={request} onCopy={copy} />
-            {request !== undefined && <Headers request={request} />}
-          </>
-        )}
-        {tab === 'texts' && <Texts runs={runs} />}
-        {tab === 'answer' && (
-          <Part
-            title={['Answer to the sender:', delivery.answer.status, delivery.answer.contentType ?? '']
-              .join(' ')
-              .trim()}
-          >
-            <LongText text={delivery.answer.body === '' ? '(no body)' : delivery.answer.body} label="Answer" />
-          </Part>
+      <Reason delivery={delivery} onDone={onDone} />
+      <div class={isWide ? 'beside-payload' : ''}>
+        <div>
+          <Tabs
+            chosen={tab}
+            names={isWide ? tabNames.filter((name) => name !== 'request') : tabNames}
+            onChoose={choose}
+          />
+          <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
+            {tab === 'trace' && (
+              <>
+                <LiveReplies jobs={delivery.jobs} />
+                <Replies runs={runs} onOpen={() => choose('texts')} />
+                <Pipe delivery={delivery} />
+                <Used runs={runs} />
+              </>
+            )}
+            {tab === 'request' && <RequestParts request={request} onCopy={copy} />}
+            {tab === 'texts' && <Texts runs={runs} />}
+            {tab === 'answer' && (
+              <Part
+                title={['Answer to the sender:', delivery.answer.status, delivery.answer.contentType ?? '']
+                  .join(' ')
+                  .trim()}
+              >
+                <LongText text={delivery.answer.body === '' ? '(no body)' : delivery.answer.body} label="Answer" />
+              </Part>
+            )}
+          </div>
+        </div>
+        {isWide && (
+          <section aria-label="Request">
+            <RequestParts request={request} onCopy={copy} />
+          </section>
         )}
       </div>
     </>
   )
+}
+
+const wide = matchMedia('(min-width: 2400px)')
+
+function useWide(): boolean {
+  const [isWide, setWide] = useState(wide.matches)
+  useEffect(() => {
+    const read = () => setWide(wide.matches)
+    wide.addEventListener('change', read)
+    return () => wide.removeEventListener('change', read)
+  }, [])
+  return isWide
 }
 
 const tabs = { trace: 'Trace', request: 'Request', texts: 'Prompt and reply', answer: 'Answer' } as const
@@ -125,15 +153,17 @@ const tabKey = 'hookloom-tab'
 /** The tab that was last chosen, for any delivery. */
 const readTab = (): Tab => tabNames.find((name) => name === localStorage.getItem(tabKey)) ?? 'trace'
 
-function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void }): JSX.Element {
+type TabsProps = { chosen: Tab; names: readonly Tab[]; onChoose: (tab: Tab) => void }
+
+function Tabs({ chosen, names, onChoose }: TabsProps): JSX.Element {
   const stepTab = (by: number) => {
-    const next = tabNames.at((tabNames.indexOf(chosen) + by) % tabNames.length) ?? 'trace'
+    const next = names.at((names.indexOf(chosen) + by) % names.length) ?? 'trace'
     onChoose(next)
     document.getElementById(`tab-${next}`)?.focus()
   }
   return (
     <div class="tabs" role="tablist" aria-label="Parts of the delivery">
-      {tabNames.map((name) => (
+      {names.map((name) => (
         <button
           type="button"
           role="tab"
@@ -155,51 +185,11 @@ function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void 
   )
 }
 
-type TitleProps = { readonly delivery: ShownDelivery; readonly onCopy: (what: string, text: string) => void }
+type ReasonProps = { readonly delivery: ShownDelivery; readonly onDone: () => void }
 
-function Title({ delivery, onCopy }: TitleProps): JSX.Element {
-  const { deliveryId, hook, source, sourceName, event, jobs, receivedAt } = delivery
-  const at = Date.parse(receivedAt)
-  const now = useNow(at)
-  const state = findState({ state: delivery.state, jobs: countJobs(jobs) })
-  const steps = jobs.flatMap((job) => job.steps.map((step) => Date.parse(step.at)))
-  const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
-  return (
-    <header class="title">
-      <h2>
-        <span class={`state ${state}`}>
-          <span aria-hidden="true">{glyphs[state]}</span> {state}
-        </span>{' '}
-        <Link class="link" title="Only this hook" to={{ hook }}>
-          <Line text={hook} max={80} />
-        </Link>{' '}
-        {source !== null && (
-          <Link class="link dim" title="Only this source" to={{ source }}>
-            <Line text={sourceName ?? source} max={60} />
-          </Link>
-        )}{' '}
-        <span class="dim">
-          <Line text={event ?? ''} max={80} />
-        </span>
-      </h2>
-      <p class="dim">
-        <Ago at={at} now={now} />
-        {isDone && `, took ${formatDuration(Math.max(...steps) - at)}`}{' '}
-        <button
-          type="button"
-          class="link id"
-          title="Copy the id"
-          onClick={() => onCopy(`The id ${deliveryId}`, deliveryId)}
-        >
-          {deliveryId}
-        </button>
-      </p>
-    </header>
-  )
-}
-
-/** Why the delivery is parked, or why a run ended without a result or will be tried again. */
-function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDelivery }): JSX.Element | null {
+/** Why the delivery is parked, or why a run waits, ended without a result or will be tried again. */
+function Reason({ delivery, onDone }: ReasonProps): JSX.Element | null {
+  const { deliveryId, state, problem, jobs, waitEnd } = delivery
   const failed = jobs.find((job) => job.lastError !== null && job.state !== 'done' && job.state !== 'dropped')
   if (problem !== null && state !== 'accepted') {
     return (
@@ -211,12 +201,25 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
       </section>
     )
   }
-  if (failed === undefined) return null
+  const waits = waitEnd && jobs.find((job) => job.waits !== undefined)?.waits
+  if (failed === undefined && waits === undefined) return null
   return (
-    <section class={`problem${failed.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
-      <p>
-        <b>{describeEnd(failed)}</b> <Sentence text={failed.lastError?.replace(/^It waits /, '') ?? ''} />
-      </p>
+    <section class={`problem${failed?.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
+      {failed !== undefined && (
+        <p>
+          <b>{describeEnd(failed)}</b> <Sentence text={failed.lastError?.replace(/^It waits /, '') ?? ''} />
+        </p>
+      )}
+      {waits !== undefined && waitEnd?.kind !== 'raise' && (
+        <p>
+          <b>waits</b> <Sentence text={waits.replace(/^waits /, '')} />
+        </p>
+      )}
+      {waitEnd !== undefined && (
+        <div class="tools" key={deliveryId}>
+          <WaitEndTools end={waitEnd} id={deliveryId} onDone={onDone} />
+        </div>
+      )}
     </section>
   )
 }
@@ -251,7 +254,11 @@ async function readDelivery(id: string, signal: AbortSignal): Promise<Opened> {
   const params = { id }
   const delivery = await call('GET /api/deliveries/{id}', { params, signal })
   const request = delivery.isRequestKept
-    ? await call('GET /api/deliveries/{id}/request', { params, signal }).catch(() => undefined)
+    ? await call('GET /api/deliveries/{id}/request', { params, signal }).catch((error: unknown) => {
+        // it was dropped after the delivery was read
+        if (error instanceof ApiError && error.status === 409) return undefined
+        throw error
+      })
     : undefined
   const ids = delivery.jobs.flatMap(({ runId }) => runId ?? []).slice(0, maxRuns)
   const runs = await Promise.all(ids.map((run) => call('GET /api/runs/{id}', { params: { id: run }, signal })))

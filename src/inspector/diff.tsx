@@ -19,7 +19,7 @@ const maxDifferenceChars = 2_000
 const maxShownLines = 120
 
 /** `removed`: only in the first value; `added`: only in the second. */
-function comparePieces(before: unknown, after: unknown): Piece[] {
+function comparePieces(before: unknown, after: unknown, isWhole = false): Piece[] {
   // without quotes, "5" and 5 would look the same
   const isPlain =
     typeof before === typeof after || [before, after].some((value) => value === undefined || value === null)
@@ -30,7 +30,8 @@ function comparePieces(before: unknown, after: unknown): Piece[] {
   while (end < Math.min(old.length, now.length) - start && old.at(-1 - end) === now.at(-1 - end)) end += 1
   const same = (lines: readonly string[]) => lines.map((text): Piece => ({ kind: 'same', text }))
   const middle = diffLines(old.slice(start, old.length - end), now.slice(start, now.length - end))
-  return addGaps([...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))])
+  const pieces = [...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))]
+  return isWhole ? pieces : addGaps(pieces)
 }
 
 /** `isPlain`: texts get no quotes. */
@@ -75,19 +76,22 @@ function addGaps(pieces: readonly Piece[]): Piece[] {
 const toNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
 const isChange = ({ kind }: Piece) => kind === 'removed' || kind === 'added'
 
-/** Shows the values of a field in columns. `names`: the heads of the columns. `recorded`: the value of a third column, if there is one. */
+/** Shows the values of a field in columns. `names`: the heads of the columns. `recorded`: the value of a third column, if there is one. `isWhole`: equal
+ * lines are shown too. */
 export function Diff({
   before,
   after,
   names,
   recorded,
+  isWhole = false,
 }: {
   before: unknown
   after: unknown
   names: readonly [string, string]
   recorded?: unknown
+  isWhole?: boolean
 }): JSX.Element {
-  const pieces = comparePieces(before, after)
+  const pieces = comparePieces(before, after, isWhole)
   return (
     <div class="columns">
       <Side name={names[0]} pieces={pieces} other="added" />

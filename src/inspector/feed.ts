@@ -41,7 +41,7 @@ const toIsoTime = (at: string) => (at === '' ? '' : new Date(Number(at)).toISOSt
 function toApiState(state: string): string | undefined {
   if (state === 'refused' || state === 'attention') return undefined
   if (state === 'done') return 'accepted'
-  return state === 'waiting' ? '' : state
+  return state
 }
 
 /** `opened` resolves when the stream is open, or cannot be opened now. */

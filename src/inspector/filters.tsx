@@ -5,7 +5,14 @@ import type { Feed } from './feed.ts'
 import { formatClock, formatCount } from './format.ts'
 import { Link } from './link.tsx'
 import { go, type PagePlace, stateFilters } from './place.ts'
+import { SavedFilters, TimePicker } from './saved-filters.tsx'
 import { Line } from './text.tsx'
+
+const describeTime = ({ since, until }: PagePlace) =>
+  [since, until]
+    .map((at) => (at === '' ? '' : formatClock(Number(at))))
+    .join(' – ')
+    .trim()
 
 type FilterBarProps = { place: PagePlace; feed: Feed; health: HealthFields | undefined; attention: number }
 
@@ -35,6 +42,8 @@ export function FilterBar({ place, feed, health, attention }: FilterBarProps): J
           </Link>
         ))}
       </div>
+      <TimePicker place={place} />
+      <SavedFilters place={place} />
       {(['hook', 'source'] as const).map(
         (name) =>
           place[name] !== '' && (
@@ -54,10 +63,9 @@ export function FilterBar({ place, feed, health, attention }: FilterBarProps): J
           type="button"
           class="chip"
           onClick={() => go({ since: '', until: '' })}
-          aria-label="Remove the filter of the time"
+          aria-label={`Remove the filter of the time ${describeTime(place)}`}
         >
-          {place.since !== '' && formatClock(Number(place.since))} –{' '}
-          {place.until !== '' && formatClock(Number(place.until))} ×
+          {describeTime(place)} ×
         </button>
       )}
       <button

@@ -21,6 +21,14 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en')
 }
 
+export const addUp = (amounts: readonly number[]): number => amounts.reduce((total, amount) => total + amount, 0)
+
+/** Dollars. An amount below a dollar has two significant digits, and at least cents. */
+export function formatUsd(usd: number): string {
+  if (usd >= 1 || usd <= 0) return `$${usd.toFixed(usd < 100 ? 2 : 0)}`
+  return usd < 0.000001 ? '<$0.000001' : `$${usd.toFixed(Math.max(2, 1 - Math.floor(Math.log10(usd))))}`
+}
+
 export function formatTimes(count: number): string {
   return count === 1 ? 'once' : `${formatCount(count)} times`
 }

@@ -31,7 +31,10 @@ export function Group({ group, title, names, isEdit = false }: GroupProps): JSX.
   const id = deliveryIds[at] ?? example.deliveryId
   const { shown, said } = useMember(group, id)
   return (
-    <section class={`group ${toClassName(title)}`} aria-label={`${title}: ${countRequests(count)}`}>
+    <section
+      class={`group ${toClassName(title)}`}
+      aria-label={`${title}: ${countRequests(count)}, such as ${example.deliveryId}`}
+    >
       <h3>
         <b>{title}</b>{' '}
         {paths.join() !== 'decision' && (

@@ -1,19 +1,17 @@
-// The health of the gateway: its live code, its queues, the gateways on its store, and the last hour.
+// The health of the gateway: whether it is well, then what a person would look at, in this order. Each hook is in the view of the hooks.
 import type { JSX } from 'preact'
 import type { AttentionFields } from '../model/api/operations.ts'
 import type { HealthFields } from '../model/api/health.ts'
 import { call } from './api.ts'
-import { Budgets, type Operations, Pauses, Senders } from './held.tsx'
-import { useHooks } from './hooks.tsx'
+import { Budgets, type Operations, Pauses } from './held.tsx'
 import { Link } from './link.tsx'
 import { toEditorUrl } from './pipe.tsx'
 import { Doctor, Outlets } from './outlets.tsx'
-import { Nodes, QueueView } from './queues.tsx'
+import { Nodes, QueueView, Sources } from './queues.tsx'
 import { Plot } from './plot.tsx'
 import { usePolled } from './polled.ts'
 import { describeSince, formatCount } from './format.ts'
-import { Table } from './table.tsx'
-import { Age, CodeFrame, Line, Sentence, Time, useNow } from './text.tsx'
+import { CodeFrame, Sentence, Time } from './text.tsx'
 
 const everyMs = 5_000
 
@@ -34,7 +32,7 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
   const own = describeSince(health.minutesSince.others)
   return (
     <div class="health" id="view" tabIndex={0} role="region" aria-label="Health">
-      <AttentionSummary attention={attention} />
+      <Verdict attention={attention} health={health} />
       <section aria-label="Live code">
         <h2>Live code</h2>
         <p class={health.degraded ? 'warn' : 'good'}>
@@ -82,10 +80,9 @@ export function Health({ health, operations, attention }: HealthProps): JSX.Elem
       </section>
       <Pauses operations={operations} />
       <Budgets budgets={operations.budgets} />
-      <HookRates version={health.generation} />
-      <Outlets version={health.generation} />
       <QueueView health={health} />
-      <Senders senders={operations.senders} />
+      <Outlets version={health.generation} />
+      <Sources sources={health.sources} />
       <Nodes health={health} />
       <Doctor />
       <section aria-label="The last hour">
@@ -143,78 +140,31 @@ const [maxCauses, maxCauseChars] = [4, 120]
 const cutCause = (cause: string) =>
   cause.length > maxCauseChars ? cause.slice(0, maxCauseChars).replace(/\s+\S*$/, ' …') : cause.replace(/\.$/, '')
 
-/** Says in one sentence what needs attention. */
-function AttentionSummary({ attention }: { attention: AttentionFields | undefined }): JSX.Element | null {
-  if (attention === undefined) return null
+/** Says in one sentence whether it is well, and else what needs a person. */
+function Verdict({ attention, health }: { attention: AttentionFields | undefined; health: HealthFields }): JSX.Element {
+  if (attention === undefined) return <p class="verdict">Reading …</p>
   const { count, groups } = attention
-  if (count === 0) return <p class="verdict">Nothing needs attention.</p>
-  const causes = groups.slice(0, maxCauses).map((group) => {
+  const needs = groups.filter(({ kind }) => kind !== 'waiting')
+  const own = [
+    ...(health.degraded ? ['a saved file is not live'] : []),
+    ...(health.store.trouble === null ? [] : ['the store has a problem']),
+    ...(health.different === null ? [] : ['the gateways have different files']),
+  ]
+  if (count === 0 && own.length === 0) return <p class="verdict good">It is well. Nothing needs attention.</p>
+  const causes = needs.slice(0, maxCauses).map((group) => {
     const cause = group.place ?? group.title
     return `${formatCount(group.count)} ${group.kind}: ${cutCause(cause)}`
   })
-  const rest = groups.length > maxCauses ? `; and ${groups.length - maxCauses} more causes` : ''
+  const rest = needs.length > maxCauses ? `; and ${needs.length - maxCauses} more causes` : ''
+  const said = `It is not well: ${[...own, ...causes].join('; ')}${rest}.`.replace(/…\.$/, '…')
   return (
     <p class="verdict bad">
-      <Sentence text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} max={800} />{' '}
-      <Link class="link" to={{ view: 'list', state: 'attention', id: '' }}>
-        show them
-      </Link>
+      <Sentence text={said} max={800} />{' '}
+      {count > 0 && (
+        <Link class="link" to={{ view: 'list', state: 'attention', id: '' }}>
+          show them
+        </Link>
+      )}
     </p>
-  )
-}
-
-/** The traffic of each hook in the last hour. Hooks with failures come first. */
-function HookRates({ version }: { version: string }): JSX.Element | null {
-  const now = useNow(0)
-  // this text changes at least once a minute
-  const { hooks } = useHooks(`${version} ${Math.floor(now / 60_000)}`)
-  const busy = (hooks?.hooks ?? []).filter(
-    ({ lastHour, lastFailure }) => lastHour.deliveries + lastHour.refused > 0 || lastFailure,
-  )
-  if (busy.length === 0) return null
-  const failures = ({ lastHour }: (typeof busy)[number]) => lastHour.parked + lastHour.refused
-  const { deliveries: from = '', others = '' } = hooks?.countedSince ?? {}
-  const own = describeSince(others, now)
-  const counted = Math.max(1, (now - Date.parse(from)) / 60_000)
-  return (
-    <section aria-label="Hooks in the last hour">
-      <h2>Hooks in the last hour</h2>
-      <Table
-        label="Table of the hooks"
-        heads={[
-          'hook',
-          'a minute',
-          withTime('deliveries', describeSince(from, now)),
-          'parked',
-          withTime('refused', own),
-          withTime('duplicates', own),
-          'last open failure',
-        ]}
-      >
-        {busy
-          .toSorted((one, other) => failures(other) - failures(one))
-          .map(({ name, lastHour, lastFailure }) => (
-            <tr key={name ?? ''}>
-              <td>
-                <Link class="link" to={{ view: 'list', hook: name ?? '', id: '' }}>
-                  <Line text={name ?? 'any other name'} max={60} />
-                </Link>
-              </td>
-              <td>{Number((lastHour.deliveries / counted).toPrecision(2))}</td>
-              <td>{formatCount(lastHour.deliveries)}</td>
-              <td class={lastHour.parked > 0 ? 'bad' : ''}>{formatCount(lastHour.parked)}</td>
-              <td class={lastHour.refused > 0 ? 'bad' : ''}>{formatCount(lastHour.refused)}</td>
-              <td>{formatCount(lastHour.duplicates)}</td>
-              <td>
-                {lastFailure !== null && (
-                  <Link class="link" to={{ view: 'list', id: lastFailure.id }}>
-                    <Age at={Date.parse(lastFailure.at)} now={now} /> <Sentence text={lastFailure.title} max={100} />
-                  </Link>
-                )}
-              </td>
-            </tr>
-          ))}
-      </Table>
-    </section>
   )
 }

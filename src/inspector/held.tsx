@@ -1,13 +1,11 @@
-// Parts of the health view: the pauses, each with a button to resume, the budgets, and the senders. The list shows the pauses too.
+// Parts of the health view: the pauses, each with a button to resume, and the budgets. The list shows the pauses too.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'
+import type { BudgetFields, MeasureFields, PauseFields } from '../model/api/operations.ts'
 import { call } from './api.ts'
-import { formatClock, formatCount, formatDuration, formatTimes, isRecent, markUnseen } from './format.ts'
-import { Link } from './link.tsx'
+import { formatClock, formatCount, formatUsd, isRecent, markUnseen } from './format.ts'
 import { usePolled } from './polled.ts'
 import { describeException } from './said.ts'
-import { Table } from './table.tsx'
 import { Age, Line, Sentence, useNow } from './text.tsx'
 
 const everyMs = 10_000
@@ -15,26 +13,23 @@ const everyMs = 10_000
 export type Operations = {
   readonly pauses: readonly PauseFields[]
   readonly budgets: readonly BudgetFields[]
-  readonly senders: readonly SenderFields[]
   /** Reads everything again. */
   reload(): void
 }
 
-/** Reads the pauses, budgets and senders every ten seconds while the page is visible, and at once when `version` changes. */
+/** Reads the pauses and budgets every ten seconds while the page is visible, and at once when `version` changes. */
 export function useOperations(version: string): Operations {
   const [round, setRound] = useState(0)
   const read = async (signal: AbortSignal) => {
-    const [{ pauses }, { budgets }, { senders }] = await Promise.all([
+    const [{ pauses }, { budgets }] = await Promise.all([
       call('GET /api/pauses', { signal }),
       call('GET /api/budgets', { signal }),
-      call('GET /api/senders', { signal }),
     ])
-    return { pauses, budgets, senders }
+    return { pauses, budgets }
   }
   const operations = usePolled(read, { everyMs, version: `${version} ${round}` }) ?? {
     pauses: [],
     budgets: [],
-    senders: [],
   }
   return { ...operations, reload: () => setRound((before) => before + 1) }
 }
@@ -97,8 +92,6 @@ export function Pauses({
   )
 }
 
-const formatUsd = (amount: number) => `$${amount.toFixed(amount < 10 ? 2 : 0)}`
-
 export function Budgets({ budgets }: Pick<Operations, 'budgets'>): JSX.Element | null {
   if (budgets.length === 0) return null
   return (
@@ -145,47 +138,5 @@ function Spent({ name, measure: { limit, spent, reserved, raised }, format }: Sp
         />
       </span>
     </p>
-  )
-}
-
-/** The senders. Silent and refused ones come first. */
-export function Senders({ senders }: Pick<Operations, 'senders'>): JSX.Element | null {
-  const now = useNow(0)
-  if (senders.length === 0) return null
-  const isBad = ({ silentSince, refused }: SenderFields) => silentSince !== null || refused.length > 0
-  const inOrder = senders.toReversed().toSorted((one, other) => Number(isBad(other)) - Number(isBad(one)))
-  return (
-    <section aria-label="Senders">
-      <h2>Senders</h2>
-      <Table label="Table of the senders" heads={['hook', 'sender', 'last request', 'usual gap', 'requests', 'state']}>
-        {inOrder.map(({ hook, source, sourceName, lastAt, usualMs, requests, silentSince, refused }) => (
-          <tr key={`${hook} ${source}`}>
-            <td>
-              <Link class="link" to={{ view: 'list', hook, source: source ?? '' }}>
-                <Line text={hook} max={60} />
-              </Link>
-            </td>
-            <td>
-              <Line text={sourceName ?? source ?? 'not recognised'} max={60} />
-            </td>
-            <td>
-              <Age at={Date.parse(lastAt)} now={now} />
-            </td>
-            <td>{usualMs === null ? 'not known yet' : formatDuration(usualMs)}</td>
-            <td>{formatCount(requests)}</td>
-            <td>
-              {silentSince !== null && <span class="bad">silent since {formatClock(Date.parse(silentSince))} </span>}
-              {refused.map(({ code, status, count, why, requestId, lastAt: refusedAt }) => (
-                <Link class="link bad" key={code} to={{ view: 'list', state: 'refused', id: requestId }}>
-                  {status}, {formatTimes(count)}, last {formatClock(Date.parse(refusedAt))}:{' '}
-                  <Sentence text={why} max={160} />
-                </Link>
-              ))}
-              {silentSince === null && refused.length === 0 && <span class="dim">as usual</span>}
-            </td>
-          </tr>
-        ))}
-      </Table>
-    </section>
   )
 }

@@ -1,16 +1,18 @@
-// All hooks, each with its URL, its proof, its mappings and its last hour. A click on a hook opens its bench.
+// The hooks as a map: one row a hook, from its senders to its chats, sorted by trouble. A click on a hook opens its bench.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields } from '../model/api/bench.ts'
+import type { SpendingRow } from '../model/api/spending.ts'
 import { call } from './api.ts'
 import { BenchView } from './bench.tsx'
-import { describeSince, formatCount } from './format.ts'
+import { DearestLink, describeCost, sumRows, useSpending } from './costs.tsx'
+import { describeSince, formatCount, addUp } from './format.ts'
+import { Chain, describeDay, SenderList, sortByTrouble, Troubles } from './hook-map.tsx'
 import { Link } from './link.tsx'
-import { toEditorUrl } from './pipe.tsx'
 import { go, type PagePlace } from './place.ts'
-import { glyphs } from './rows.ts'
+import { Spark } from './spark.tsx'
 import { copyText, describeException, useSaid } from './said.ts'
-import { Age, Line, Sentence, useNow } from './text.tsx'
+import { Line, useNow } from './text.tsx'
 
 /** Reads the hooks when `version` changes. */
 export function useHooks(version: string): { readonly hooks: HooksFields | undefined; readonly problem: string } {
@@ -42,6 +44,7 @@ type HooksProps = {
 }
 
 export function Hooks({ place, saved, changes }: HooksProps): JSX.Element {
+  const spending = useSpending(0)
   // every tenth change is enough: a busy gateway changes the counts all the time
   const { hooks, problem } = useHooks(`${saved} ${place.bench} ${Math.ceil(changes / 10)}`)
   if (place.bench !== '') {
@@ -54,111 +57,107 @@ export function Hooks({ place, saved, changes }: HooksProps): JSX.Element {
       <h2 class="sr">Hooks</h2>
       {problem !== '' && <p class="empty bad">{problem}</p>}
       {hooks === undefined && problem === '' && <p class="empty">Reading …</p>}
-      {hooks?.hooks.map((hook) => (
-        <HookCard key={hook.name ?? ''} hook={hook} all={hooks} />
-      ))}
+      {hooks !== undefined && (
+        <div class="map heads" aria-hidden="true">
+          <span>hook and senders</span>
+          <span>proof</span>
+          <span>mapping → template or code → agent → chat</span>
+          <span>last 24 h</span>
+          <span>cost today</span>
+          <span>needs a person</span>
+        </div>
+      )}
+      {hooks !== undefined &&
+        sortByTrouble(hooks.hooks).map((hook) => (
+          <HookCard key={hook.name ?? ''} hook={hook} all={hooks} spent={spending?.rows ?? []} />
+        ))}
       {hooks !== undefined && <NewHook />}
     </div>
   )
 }
 
-function HookCard({ hook, all }: { hook: HookFields; all: HooksFields }): JSX.Element {
-  const { name, isBuiltIn, mappings, lastFailure } = hook
+type HookCardProps = { hook: HookFields; all: HooksFields; spent: readonly SpendingRow[] }
+
+function HookCard({ hook, all, spent }: HookCardProps): JSX.Element {
+  const { name, isBuiltIn, mappings, day } = hook
   const { said, report } = useSaid()
   const now = useNow(0)
   const url = `${all.hooksUrl ?? ''}/${name ?? '<any name>'}`
   return (
     <article class="hook-card" aria-label={`Hook ${name ?? 'of any name'}`}>
-      <h3>
-        {name === null ? (
-          'any other name'
+      <div class="map">
+        <div>
+          <h3>
+            {name === null ? (
+              'any other name'
+            ) : (
+              <Link class="link" to={{ bench: name, from: '' }} title="Try a request on the bench">
+                <Line text={name} max={120} />
+              </Link>
+            )}
+          </h3>
+          <SenderList hook={hook} now={now} />
+        </div>
+        <p class="dim proof">{describeProof(hook)}</p>
+        {isBuiltIn ? (
+          <p class="dim">{name === 'wake' ? 'A system event.' : 'An agent turn.'} Built in.</p>
         ) : (
-          <Link class="link" to={{ bench: name, from: '' }}>
-            <Line text={name} max={120} />
-          </Link>
-        )}{' '}
-        <span class="dim">{describeProof(hook)}</span>
-      </h3>
-      <p class="dim">
-        <code>
+          <ol class="mappings" aria-label="Mappings in order">
+            {mappings.map((mapping) => (
+              <Chain key={mapping.id} mapping={mapping} />
+            ))}
+          </ol>
+        )}
+        <div class="day-of-hook">
+          <Spark day={day} now={now} />
+          <p>
+            {name === null || addUp(day.deliveries) === 0 ? (
+              describeDay(day, now)
+            ) : (
+              <Link class="link" to={{ view: 'list', hook: name, id: '' }}>
+                {describeDay(day, now)}
+              </Link>
+            )}
+          </p>
+        </div>
+        <CostToday rows={spent.filter((row) => row.hook === name)} />
+        <Troubles hook={hook} now={now} />
+      </div>
+      <div class="tools">
+        <code class="dim">
           <Line text={url} max={400} />
         </code>
-      </p>
-      {isBuiltIn && <p class="dim">{name === 'wake' ? 'A system event.' : 'An agent turn.'} Built in.</p>}
-      {mappings.length > 0 && (
-        <ol class="mappings" aria-label="Mappings in order">
-          {mappings.map((mapping) => (
-            <li key={mapping.id}>
-              <b>
-                <Line text={mapping.id} max={80} />
-              </b>{' '}
-              {mapping.conditions !== null && (
-                <code class="dim">
-                  <Line text={mapping.conditions} max={300} />
-                </code>
-              )}{' '}
-              {mapping.transform === null ? (
-                <code>
-                  <Line text={mapping.template ?? 'the whole payload'} max={160} />
-                </code>
-              ) : (
-                <a href={toEditorUrl(mapping.transform.file ?? '', 1)}>
-                  <Line text={mapping.transform.module} max={120} />
-                </a>
-              )}
-              {mapping.transform?.problem != null && (
-                <span class="bad">
-                  {' '}
-                  <Line text={mapping.transform.problem} max={300} />
-                </span>
-              )}
-              {mapping.transform?.shadow != null && (
-                <p class="dim">
-                  <Line text={`Shadow: ${mapping.transform.shadow}`} max={300} />
-                </p>
-              )}
-              {mapping.warnings.map((warning) => (
-                <p key={warning} class="warn">
-                  <Line text={warning} max={400} />
-                </p>
-              ))}
-            </li>
-          ))}
-        </ol>
-      )}
-      <p class="dim">{describeHour(hook, all)}</p>
-      {lastFailure !== null && (
-        <p class="last-failure">
-          <span class={`state ${lastFailure.kind}`}>
-            <span aria-hidden="true">{glyphs[lastFailure.kind]}</span> {lastFailure.kind}
-          </span>{' '}
-          <span class="dim">
-            <Age at={Date.parse(lastFailure.at)} now={now} />
-          </span>{' '}
-          <Link class="link" to={{ view: 'list', id: lastFailure.id }}>
-            <Sentence text={lastFailure.title} max={200} />
-          </Link>
-        </p>
-      )}
-      <div class="tools">
         {name !== null && (
-          <>
-            <Link class="button" to={{ bench: name, from: '' }}>
-              try a request
-            </Link>
-            <button type="button" onClick={() => report(copyText('The URL', url))}>
-              copy the URL
-            </button>
-            <Link class="button" to={{ view: 'list', hook: name, id: '' }}>
-              its deliveries
-            </Link>
-          </>
+          <button type="button" onClick={() => report(copyText('The URL', url))}>
+            copy the URL
+          </button>
         )}
+        <span class="dim">{describeHour(hook, all)}</span>
         <span class="dim" role="status">
           {said.text}
         </span>
       </div>
     </article>
+  )
+}
+
+/** What the runs of a hook cost today, and the dearest of them. */
+function CostToday({ rows }: { rows: readonly SpendingRow[] }): JSX.Element {
+  const { dearest, ...sum } = sumRows('', rows)
+  return (
+    <div class="cost">
+      {dearest !== null && (
+        <>
+          <span>
+            {describeCost(sum)}
+            <span class="narrow"> today</span>
+          </span>{' '}
+          <span class="dim">
+            dearest <DearestLink run={dearest} />
+          </span>
+        </>
+      )}
+    </div>
   )
 }
 

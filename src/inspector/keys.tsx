@@ -5,14 +5,15 @@ import { useEffect, useRef } from 'preact/hooks'
 const keys: readonly (readonly [key: string, meaning: string])[] = [
   ['j  k  ↓  ↑', 'the next, the previous delivery'],
   ['Enter', 'read the chosen delivery'],
-  ['Esc', 'back to the list'],
+  ['Ctrl-K', 'go to a view, a hook, a session or an id, or do something'],
+  ['Esc', 'close the menu; then back to the list'],
   ['/', 'search'],
   ['r', 'retry the chosen delivery'],
   ['c', 'copy it as a curl command'],
   ['e', 'open its transform in the editor'],
-  ['x', 'choose the delivery, to retry or drop several'],
+  ['x', 'choose the delivery, to retry or drop several; show each refusal of a row'],
   ['p', 'pause and resume the list, the replay'],
-  ['1  2  3  4  5', 'deliveries, hooks, replay, sessions, health'],
+  ['1  2  3  4  5  6  7', 'deliveries, hooks, replay, sessions, health, acts, costs'],
   ['?', 'this help'],
 ]
 
@@ -34,11 +35,19 @@ export function useKeys(actions: Readonly<Record<string, () => unknown>>): void 
   now.current = actions
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey) return
+      if (event.defaultPrevented) return
+      const isPalette = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k'
+      if ((event.ctrlKey || event.metaKey || event.altKey) && !isPalette) return
       // a dialog closes itself on Escape
       if (document.querySelector('dialog[open]') !== null) return
       const { target } = event
       const isTyping = target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
+      if (isPalette) {
+        event.preventDefault()
+        now.current['Ctrl-K']?.()
+        return
+      }
+      if (event.key === 'Escape' && closeMenu()) return
       if (isTyping && event.key !== 'Escape') return
       if (event.key.length === 1 && areLettersOff()) return
       const isPressable = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement
@@ -51,6 +60,15 @@ export function useKeys(actions: Readonly<Record<string, () => unknown>>): void 
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
+}
+
+/** Closes an open menu, and returns whether there was one. Its button gets the focus. */
+function closeMenu(): boolean {
+  const menu = document.querySelector<HTMLDetailsElement>('details:is(.menu, .saved-menu)[open]')
+  if (menu === null) return false
+  menu.open = false
+  menu.querySelector('summary')?.focus()
+  return true
 }
 
 export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }): JSX.Element {

@@ -2,22 +2,35 @@
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Feed } from './feed.ts'
-import { formatLongDay } from './format.ts'
+import { formatCount, formatLongDay } from './format.ts'
 import { ListEnd } from './list-end.tsx'
 import { Link } from './link.tsx'
 import type { PagePlace } from './place.ts'
 import { describeRow, findRowState, formatTook, glyphs, type ListItem, type ListRow, toListItems } from './rows.ts'
 import { Start } from './start.tsx'
-import { Age, Line, useNow } from './text.tsx'
+import { Age, Line, Marked, useNow } from './text.tsx'
 
 /** The number of rows that are in the document above the visible rows, and below them. */
 const spareRows = 8
+/** How long after its time a row is drawn as new. */
+const newMs = 3_000
 
-/** The items of the list. With the filter `refused`, each refusal has its own row. */
-export function useListItems({ rows }: Feed, { state }: PagePlace): readonly ListItem[] {
+export type ListItems = {
+  readonly items: readonly ListItem[]
+  /** Opens a fold of refusals, or closes it. */
+  toggle(fold: string): void
+}
+
+/** The items of the list. With the filter `refused`, each refusal of a stranger has its own row. */
+export function useListItems({ rows }: Feed, { state }: PagePlace): ListItems {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
   // the headings of the days change at midnight
   const today = new Date().toDateString()
-  return useMemo(() => toListItems(rows, state !== 'refused'), [rows, state, today])
+  const showsStrangers = state === 'refused'
+  const items = useMemo(() => toListItems(rows, { showsStrangers, open }), [rows, showsStrangers, open, today])
+  const toggle = (fold: string) =>
+    setOpen((before) => new Set(before.has(fold) ? [...before].filter((each) => each !== fold) : [...before, fold]))
+  return { items, toggle }
 }
 
 type ListProps = {
@@ -27,9 +40,10 @@ type ListProps = {
   /** The ids of the rows that are chosen for retry and drop. */
   picked: ReadonlySet<string>
   onPick: (id: string) => void
+  onFold: (fold: string) => void
 }
 
-export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Element {
+export function List({ feed, place, items, picked, onPick, onFold }: ListProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const sheet = useRef<HTMLDivElement>(null)
   // `height`: the height of a row, which the style sheet sets by the width of the list
@@ -114,6 +128,8 @@ export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Ele
                 isChosen={item.id === place.id}
                 isPicked={picked.has(item.id)}
                 onPick={onPick}
+                onFold={onFold}
+                word={place.q.trim()}
                 position={first + at + 1}
                 count={items.length}
               />
@@ -146,11 +162,25 @@ type LineProps = {
   isChosen: boolean
   isPicked: boolean
   onPick: (id: string) => void
+  onFold: (fold: string) => void
+  /** The words of the search. */
+  word: string
   position: number
   count: number
 }
 
-function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count }: LineProps): JSX.Element {
+function RowLine({
+  row,
+  now,
+  style,
+  isChosen,
+  isPicked,
+  onPick,
+  onFold,
+  word,
+  position,
+  count,
+}: LineProps): JSX.Element {
   const state = findRowState(row)
   const [source, hook, event] =
     row.kind === 'refusal'
@@ -161,7 +191,7 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
   return useMemo(
     () => (
       <Link
-        class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}${isPicked ? ' picked' : ''}`}
+        class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}${isPicked ? ' picked' : ''}${Date.now() - row.at < newMs ? ' new' : ''}`}
         style={style}
         role="option"
         id={`row-${row.id}`}
@@ -183,23 +213,34 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
             onPick(row.id)
           }}
         >
-          <span class="glyph" aria-hidden="true">
-            {isPicked ? '☑' : glyphs[state]}
-          </span>{' '}
-          {state}
+          <span class={`state ${isQuiet ? 'quiet' : state}`}>
+            <span class="glyph" aria-hidden="true">
+              {isPicked ? '☑' : glyphs[state]}
+            </span>{' '}
+            {state}
+          </span>
           {isPicked && <span class="sr"> chosen</span>}
         </span>
         <span class="hook">
-          <Line text={hook} max={60} />{' '}
+          <Marked text={hook} max={60} word={word} />{' '}
           <span class="dim">
-            <Line text={event} max={60} />
+            <Marked text={event} max={60} word={word} />
           </span>
         </span>
         <span class="source">
-          <Line text={source} max={40} />
+          <Marked text={source} max={40} word={word} />
         </span>
         <span class="summary">
-          <Line text={describeRow(row)} max={240} />
+          <Folded row={row} onFold={onFold} />
+          {row.kind === 'delivery' && row.delivery.found !== undefined && (
+            <span class="found">
+              <b>
+                <Line text={row.delivery.found.in} max={60} />
+              </b>{' '}
+              <Marked text={row.delivery.found.text} max={160} word={word} /> ·{' '}
+            </span>
+          )}
+          <Marked text={describeRow(row)} max={240} word={word} />
         </span>
         <span class="took">{formatTook(row)}</span>
         <span class="age">
@@ -207,7 +248,26 @@ function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count 
         </span>
       </Link>
     ),
-    [row, now, style.top, style.height, isChosen, isPicked, position, count],
+    [row, now, style.top, style.height, isChosen, isPicked, word, position, count],
+  )
+}
+
+/** The number of refusals that a row stands for. A click shows each of them. */
+function Folded({ row, onFold }: { row: ListRow; onFold: (fold: string) => void }): JSX.Element | null {
+  if (row.kind === 'delivery' || row.fold === undefined) return null
+  const { fold, times, isOpen = false } = row
+  return (
+    <span
+      class="fold"
+      title={`${isOpen ? 'Show them as one row' : 'Show each of them'} (x)`}
+      onClick={(event) => {
+        event.stopPropagation()
+        event.preventDefault()
+        onFold(fold)
+      }}
+    >
+      <span aria-hidden="true">{isOpen ? '▾' : '▸'}</span> × {formatCount(times)}{' '}
+    </span>
   )
 }
 

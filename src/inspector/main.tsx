@@ -3,6 +3,7 @@ import { render, type JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { onKeyExpired } from './api.ts'
 import { App } from './app.tsx'
+import { applyColors } from './colors.tsx'
 import { exchangeCode, readKey, readLink, takeCode } from './key.ts'
 import { describeException } from './said.ts'
 import { askTabs, joinTabs, tellTabs } from './tabs.ts'
@@ -95,4 +96,5 @@ async function start(): Promise<void> {
   render(<Page problem={problem} />, root)
 }
 
+applyColors()
 void start()

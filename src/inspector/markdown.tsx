@@ -33,17 +33,23 @@ function readTokens(text: string): readonly Token[] | undefined {
   }
 }
 
-/** A reply as Markdown, with a button that shows the original text. */
-export function Markdown({ text, label }: { text: string; label: string }): JSX.Element {
+type MarkdownProps = { readonly text: string; readonly label: string; readonly most?: number }
+
+/**
+ * A reply as Markdown, with a button that shows the original text. `most`: only its beginning is shown, whole blocks with together at least so many
+ * characters.
+ */
+export function Markdown({ text, label, most }: MarkdownProps): JSX.Element {
   const tokens = useMemo(() => readTokens(text), [text])
   const [isRaw, setRaw] = useState(false)
+  if (most !== undefined) return <Beginning text={text} label={label} most={most} tokens={tokens} />
   if (tokens === undefined) return <LongText text={text} label={label} />
   return (
     <>
       {isRaw ? (
         <LongText text={text} label={label} />
       ) : (
-        <div class="markdown" role="region" aria-label={label} tabIndex={0}>
+        <div class="markdown" role="group" aria-label={label} tabIndex={0}>
           {tokens.map(renderBlock)}
         </div>
       )}
@@ -51,6 +57,23 @@ export function Markdown({ text, label }: { text: string; label: string }): JSX.
         {isRaw ? 'as elements' : 'as it was written'}
       </button>
     </>
+  )
+}
+
+type BeginningProps = Required<MarkdownProps> & { readonly tokens: readonly Token[] | undefined }
+
+function Beginning({ text, label, most, tokens }: BeginningProps): JSX.Element {
+  if (tokens === undefined)
+    return <LongText text={text.length > most ? `${text.slice(0, most)}…` : text} label={label} />
+  let chars = 0
+  const count = tokens.findIndex(({ raw }) => (chars += raw.length) >= most) + 1
+  const shown = count === 0 ? tokens : tokens.slice(0, count)
+  const isCut = tokens.slice(shown.length).some(({ type }) => type !== 'space')
+  return (
+    <div class="markdown" role="group" aria-label={label} tabIndex={0}>
+      {shown.map(renderBlock)}
+      {isCut && <p class="dim">…</p>}
+    </div>
   )
 }
 

@@ -1,13 +1,43 @@
 // The parts of an opened delivery: the beginnings of its replies, the prompts and replies, the payload, and the headers.
 import type { JSX } from 'preact'
-import type { RequestFields, RunFields } from '../model/api/answers.ts'
+import type { JobFields, RequestFields, RunFields } from '../model/api/answers.ts'
+import { call } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
 import { Markdown } from './markdown.tsx'
+import { usePolled } from './polled.ts'
 import { Line, LongText } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 
-/** The maximum number of characters of a reply that are shown below the trace. */
+/** So many characters of a reply are shown above the trace, and the rest of their block. */
 const maxReplyChars = 400
+/** How often the reply of a running turn is read. */
+const liveMs = 500
+
+/** The replies so far of the turns that run on this gateway. */
+export function LiveReplies({ jobs }: { jobs: readonly JobFields[] }): JSX.Element {
+  const running = jobs.filter(({ state, runId }) => state === 'running' && runId !== null)
+  return (
+    <>
+      {running.map(({ jobId, runId }) => (
+        <LiveReply key={jobId} id={runId ?? ''} />
+      ))}
+    </>
+  )
+}
+
+function LiveReply({ id }: { id: string }): JSX.Element | null {
+  const read = (signal: AbortSignal) => call('GET /api/runs/{id}/reply', { params: { id }, signal })
+  const { text = null } = usePolled(read, { everyMs: liveMs, version: id }) ?? {}
+  if (text === null) return null
+  return (
+    <section class="part" aria-label="Reply so far" aria-busy="true">
+      <h3>
+        It says <span class="dim">… {formatCount(text.length)} characters</span>
+      </h3>
+      <Markdown text={text} label="It says" />
+    </section>
+  )
+}
 
 /** The beginning of the reply of each run. */
 export function Replies({ runs, onOpen }: { runs: readonly RunFields[]; onOpen: () => void }): JSX.Element {
@@ -24,9 +54,7 @@ export function Replies({ runs, onOpen }: { runs: readonly RunFields[]; onOpen: 
                   prompt and whole reply
                 </button>
               </h3>
-              <p class="reply">
-                <bdi>{markUnseen(reply.length > maxReplyChars ? `${reply.slice(0, maxReplyChars)}…` : reply)}</bdi>
-              </p>
+              <Markdown text={reply} label="It said" most={maxReplyChars} />
             </section>
           ),
       )}
@@ -80,9 +108,12 @@ export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
   )
 }
 
+/** The untrusted texts of a prompt. */
+export const listOutside = (prompt: string) => [...prompt.matchAll(outside)].map(({ 2: words = '' }) => words)
+
 /** A prompt: its untrusted texts, and the whole prompt, folded. Without untrusted texts, it is shown whole. `label`: the label of the untrusted texts. */
 export function Prompt({ text, label }: { text: string; label?: string }): JSX.Element {
-  const found = [...text.matchAll(outside)]
+  const found = listOutside(text)
   if (found.length === 0) return <LongText text={text} label={label ?? 'Prompt'} />
   return (
     <>
@@ -90,7 +121,7 @@ export function Prompt({ text, label }: { text: string; label?: string }): JSX.E
         <span class="chip">from outside</span> The agent reads this text between markers that say that it is not
         trusted.
       </p>
-      {found.map(({ 2: words = '' }, at) => (
+      {found.map((words, at) => (
         <LongText key={at} text={words} label={label ?? 'Text from outside'} />
       ))}
       <details>
@@ -101,12 +132,22 @@ export function Prompt({ text, label }: { text: string; label?: string }): JSX.E
   )
 }
 
+/** The payload and the headers. */
+export function RequestParts({ request, onCopy }: PayloadProps): JSX.Element {
+  return (
+    <>
+      <Payload request={request} onCopy={onCopy} />
+      {request !== undefined && <Headers request={request} />}
+    </>
+  )
+}
+
 type PayloadProps = {
   readonly request: RequestFields | undefined
   readonly onCopy: (what: string, text: string) => void
 }
 
-export function Payload({ request, onCopy }: PayloadProps): JSX.Element {
+function Payload({ request, onCopy }: PayloadProps): JSX.Element {
   if (request === undefined) {
     return (
       <Part title="Payload">
@@ -124,7 +165,7 @@ export function Payload({ request, onCopy }: PayloadProps): JSX.Element {
   )
 }
 
-export function Headers({ request }: { request: RequestFields }): JSX.Element {
+function Headers({ request }: { request: RequestFields }): JSX.Element {
   const names = Object.keys(request.headers).toSorted()
   return (
     <Part title={`Request, ${names.length} headers`} isOpen={false}>

@@ -1,14 +1,27 @@
 // Finds the paths that complete the text in a template.
-import type { LearntPaths } from '../model/api/shapes.ts'
-
-const maxPaths = 50
-
 /** The unclosed placeholder before the caret. `from`: where it begins. `word`: the typed part of its path. */
 export type OpenPath = { readonly from: number; readonly word: string }
 
 /** A path, whose last key may have an open quote. */
 const openPath =
   /^\{\{[ \t]*((?:[^{}|\n"'[]|\[(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")?)*(?:'(?:[^'\\\n]|\\.)*|"(?:[^"\\\n]|\\.)*)?)$/
+/** A placeholder, with its path: it ends at a filter or at the end of the placeholder. */
+const placeholder =
+  /(\{\{[ \t]*)((?:[^{}|\n"'[]|\[(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")?)+?)(?=[ \t]*(?:\}\}|\|))/g
+
+/** The parts of a template: `isMarked` is true for each path among `paths`. Together they are the whole template. */
+export function splitByPaths(template: string, paths: ReadonlySet<string>): { text: string; isMarked: boolean }[] {
+  const parts: { text: string; isMarked: boolean }[] = []
+  let from = 0
+  for (const { index, 1: open = '', 2: path = '' } of template.matchAll(placeholder)) {
+    if (!paths.has(path)) continue
+    const at = index + open.length
+    parts.push({ text: template.slice(from, at), isMarked: false }, { text: path, isMarked: true })
+    from = at + path.length
+  }
+  return [...parts, { text: template.slice(from), isMarked: false }]
+}
+
 /** The rest of a path, from inside a key or after it, before its filter or the end of its placeholder. */
 const restOfPath = /^(?:[^{}|\n"'[]*["']\])?(?:[^{}|\n"'[]|\[(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")?)*(?=\}\}|\|)/
 
@@ -23,11 +36,11 @@ export function findOpenPath(text: string, caret: number): OpenPath | undefined 
 }
 
 /** The paths that contain the word. Those that begin with it come first. */
-export function choosePaths({ paths }: LearntPaths, word: string): LearntPaths['paths'] {
+export function choosePaths<Path extends { readonly path: string }>(paths: readonly Path[], word: string): Path[] {
   const wanted = toPlainPath(word)
   const having = paths.filter(({ path }) => toPlainPath(path).includes(wanted))
-  const begins = ({ path }: LearntPaths['paths'][number]) => toPlainPath(path).startsWith(wanted)
-  return [...having.filter(begins), ...having.filter((each) => !begins(each))].slice(0, maxPaths)
+  const begins = ({ path }: Path) => toPlainPath(path).startsWith(wanted)
+  return [...having.filter(begins), ...having.filter((each) => !begins(each))]
 }
 
 /** The path without its quotes, so that `fields.sys` finds `fields['System.Title']`. */

@@ -6,7 +6,7 @@ import { Link } from './link.tsx'
 import { Line, Sentence, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
 import { hasFailed } from './rows.ts'
-import { findSpan, listTimes, type Span, type StepTime } from './waterfall.ts'
+import { findSpan, listMarks, listTimes, type Span, type StepTime } from './waterfall.ts'
 
 /** The maximum number of actions that are shown unfolded: `forEach` can make thousands. */
 const maxStages = 5
@@ -164,6 +164,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
           <Sentence text={job.lastError} max={1_000} />
         </p>
       )}
+      {(times.length > 0 || rest !== undefined) && <Scale span={span} />}
       <ul class="steps">
         {job.steps.map((step, at) => (
           <li key={step.name}>
@@ -225,6 +226,19 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
         </details>
       )}
     </Stage>
+  )
+}
+
+/** The times of the bars below it, from the arrival of the delivery. */
+function Scale({ span }: { span: Span }): JSX.Element {
+  return (
+    <div class="scale" aria-hidden="true">
+      {listMarks(span).map((ms) => (
+        <span key={ms} style={{ left: `${(ms / (span.until - span.from)) * 100}%` }}>
+          {ms === 0 ? '0' : formatDuration(ms)}
+        </span>
+      ))}
+    </div>
   )
 }
 

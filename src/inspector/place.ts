@@ -3,8 +3,19 @@ import { createContext } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Filters } from './rows.ts'
 
-export const views = ['list', 'hooks', 'replay', 'sessions', 'health'] as const
+export const views = ['list', 'hooks', 'replay', 'sessions', 'health', 'acts', 'costs'] as const
 export type View = (typeof views)[number]
+
+/** How the page calls the views. */
+export const viewNames: Readonly<Record<View, string>> = {
+  list: 'deliveries',
+  hooks: 'hooks',
+  replay: 'replay',
+  sessions: 'sessions',
+  health: 'health',
+  acts: 'acts',
+  costs: 'costs',
+}
 
 /** The values of the state filter: the states of a row, `attention` for rows that need a person, and '' for all rows. */
 export const stateFilters = [
@@ -21,10 +32,10 @@ export const stateFilters = [
 
 /**
  * `id`: the opened delivery. `session`: `<agent>/<key>`. `last`: the number of requests that are replayed. `bench`: the hook whose bench is
- * open. `from`: the delivery whose request is on the bench.
+ * open. `from`: the delivery whose request is on the bench. `by`, `act`: the actor and the kind of the acts.
  */
 export type PagePlace = Filters & { readonly view: View } & {
-  readonly [Name in 'id' | 'session' | 'last' | 'bench' | 'from']: string
+  readonly [Name in 'id' | 'session' | 'last' | 'bench' | 'from' | 'by' | 'act']: string
 }
 
 function readPlace(): PagePlace {
@@ -38,6 +49,8 @@ function readPlace(): PagePlace {
     last: text('last'),
     bench: text('bench'),
     from: text('from'),
+    by: text('by'),
+    act: text('act'),
     since: /^\d{1,15}$/.exec(text('since'))?.[0] ?? '',
     until: /^\d{1,15}$/.exec(text('until'))?.[0] ?? '',
     state: stateFilters.find((each) => each === text('state')) ?? '',

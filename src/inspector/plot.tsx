@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { MinuteFields } from '../model/api/health.ts'
-import { formatClock, formatCount, formatMinute } from './format.ts'
+import { formatClock, formatCount, formatMinute, addUp } from './format.ts'
 
 /** `of`: returns undefined for a minute that has no value. */
 type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number | undefined }
@@ -25,8 +25,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
     const at = span - 1 - (now - Date.parse(minute.at)) / minuteMs
     return at >= 0 && at < span ? [{ at, minute, values: series.map(({ of }) => of(minute) ?? 0) }] : []
   })
-  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
-  const most = Math.max(1, ...bars.map(({ values }) => (isStacked ? sum(values) : Math.max(...values))))
+  const most = Math.max(1, ...bars.map(({ values }) => (isStacked ? addUp(values) : Math.max(...values))))
   const step = width / span
   const toY = (value: number) => height - (value / most) * height
   const [pointed, setPointed] = useState<number>()
@@ -64,7 +63,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
         {bars.map(({ at, values, minute }) =>
           values.map((value, index) => {
             if (!isStacked && series[index]?.of(minute) === undefined) return null
-            const below = isStacked ? sum(values.slice(0, index)) : 0
+            const below = isStacked ? addUp(values.slice(0, index)) : 0
             return (
               <rect
                 key={`${minute.at}${index}`}
@@ -83,7 +82,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
           <li key={name}>
             <i class={`series-${index}`} /> {name}{' '}
             <span class="dim">
-              {isStacked ? formatCount(sum(minutes.map((minute) => of(minute) ?? 0))) : findLast(minutes, of)}
+              {isStacked ? formatCount(addUp(minutes.map((minute) => of(minute) ?? 0))) : findLast(minutes, of)}
             </span>
           </li>
         ))}

@@ -4,7 +4,7 @@ import type { HealthFields } from '../model/api/health.ts'
 import { formatCount, formatDuration } from './format.ts'
 import { Link } from './link.tsx'
 import { Table } from './table.tsx'
-import { Line, Time } from './text.tsx'
+import { Line, Sentence, Time } from './text.tsx'
 
 export function QueueView({ health }: { health: HealthFields }): JSX.Element {
   const { deliveries, jobs, dueSince, lanes, store, slots } = health
@@ -61,6 +61,32 @@ export function QueueView({ health }: { health: HealthFields }): JSX.Element {
 function describeSlots({ used, most, fullSince }: HealthFields['slots']): string {
   if (fullSince === null) return `${used} of ${most}`
   return `all ${most} full for ${formatDuration(Math.max(0, Date.now() - Date.parse(fullSince)))}`
+}
+
+/** The mailboxes and the like that this gateway watches. */
+export function Sources({ sources }: Pick<HealthFields, 'sources'>): JSX.Element | null {
+  if (sources.length === 0) return null
+  return (
+    <section aria-label="Sources">
+      <h2>Sources</h2>
+      <Table label="Table of the sources" heads={['source', 'account', 'last news', 'state']}>
+        {sources.map(({ name, account, lastGoodAt, problems }) => (
+          <tr key={name}>
+            <td>
+              <Line text={name} max={80} />
+            </td>
+            <td>
+              <Line text={account ?? ''} max={120} />
+            </td>
+            <td>{lastGoodAt === null ? <span class="dim">none</span> : <Time at={lastGoodAt} />}</td>
+            <td class={problems.length > 0 ? 'bad' : ''}>
+              {problems.length === 0 ? 'watched' : <Sentence text={problems.join(' ')} max={300} />}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  )
 }
 
 /** All gateways on the store. */

@@ -1,13 +1,13 @@
-// One refused request: who sent it, and why it was refused. With `hookloom dev`, also its body.
+// One refused request: when it came, with which signature, who sent it, and why it was refused. With `hookloom dev`, also its body.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { CallAnswer } from '../model/api/ask.ts'
 import type { RefusalFields } from '../model/api/refusals.ts'
 import { call } from './api.ts'
-import { markUnseen } from './format.ts'
+import { formatCount, markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { copyText, useSaid } from './said.ts'
-import { Line, Sentence } from './text.tsx'
+import { Ago, Line, Sentence, Time, useNow } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 import { emptyBenchInput, keepBenchInput } from './typed.ts'
 
@@ -19,7 +19,9 @@ export type OpenedRefusal = {
 
 export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
   const { said, report } = useSaid()
-  const { requestId, client, credential, path, nearestHook, signature, status, code, error, trace } = refusal
+  const { requestId, receivedAt, client, credential, path, nearestHook, signature, status, code, error } = refusal
+  const { reason, trace, proofs, expects } = refusal
+  const now = useNow(receivedAt)
   return (
     <>
       <header class="title">
@@ -29,15 +31,45 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           </span>{' '}
           <Line text={path} max={200} />
         </h2>
-        <code class="id">{requestId}</code>
+        <p class="dim">
+          <Time at={new Date(receivedAt).toISOString()} /> (<Ago at={receivedAt} now={now} />){' '}
+          <code class="id">{requestId}</code>
+        </p>
       </header>
       <section class="problem" aria-label="Problem">
         <p>
           <b>
-            {status} {code}
-          </b>{' '}
-          <Sentence text={error} />
+            <Sentence text={reason} />
+          </b>
         </p>
+        {expects.length > 0 && (
+          <dl class="fields">
+            <dt>came at</dt>
+            <dd>
+              <Time at={new Date(receivedAt).toISOString()} />
+            </dd>
+            <Proofs proofs={proofs} />
+            {proofs.length === 0 && status === 401 && (
+              <>
+                <dt>signature</dt>
+                <dd>no header has one</dd>
+              </>
+            )}
+            <dt>expected</dt>
+            <dd>the proof of {expects.join(', or ')}</dd>
+          </dl>
+        )}
+        <p class="dim">
+          The sender was told: {status} {code} {error !== reason && <Sentence text={error} />}
+        </p>
+        {refusal.isKept && (
+          <>
+            <p class="note">Its request is kept, sealed. When the cause is corrected, it can be verified again.</p>
+            <div class="tools">
+              <VerifyAgain hook={refusal.hook} />
+            </div>
+          </>
+        )}
       </section>
       <dl class="fields">
         <dt>client</dt>
@@ -58,6 +90,7 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
             </dd>
           </>
         )}
+        {expects.length === 0 && <Proofs proofs={proofs} />}
         {trace.map(({ mappingId, why }, at) => (
           <>
             <dt key={at}>
@@ -99,7 +132,6 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           </button>
         </div>
       )}
-      {refusal.isKept && <KeptRefusals hook={refusal.hook} />}
       <p class="note">
         <code>hookloom verify --explain {requestId}</code> explains it under <code>hookloom dev</code>.
       </p>
@@ -107,8 +139,26 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
   )
 }
 
+/** The headers of the proof that came. */
+function Proofs({ proofs }: Pick<RefusalFields, 'proofs'>): JSX.Element {
+  return (
+    <>
+      {proofs.map(({ name, value }) => (
+        <>
+          <dt key={name}>{name}</dt>
+          <dd>
+            <Line text={value} max={200} />
+          </dd>
+        </>
+      ))}
+    </>
+  )
+}
+
+type Verified = { readonly accepted: number; readonly text: string }
+
 /** Verifies the kept requests of a hook again and runs the valid ones, in as many calls as needed. `isDry`: runs none. */
-async function retryRefused(hook: string | undefined, isDry: boolean): Promise<string> {
+async function verifyRefused(hook: string | undefined, isDry: boolean): Promise<Verified> {
   const sum = { ran: 0, repeated: 0, stillRefused: 0 }
   const reasons = new Set<string>()
   let after: number | undefined
@@ -121,33 +171,42 @@ async function retryRefused(hook: string | undefined, isDry: boolean): Promise<s
     for (const { reason } of part.reasons) reasons.add(reason)
     after = part.next
   } while (after !== undefined)
-  const why = sum.stillRefused === 0 ? '' : `: ${[...reasons].slice(0, 3).join('; ')}`
-  return `${sum.ran} ${isDry ? 'would run' : 'ran'}, ${sum.repeated} repeat a delivery, ${sum.stillRefused} ${isDry ? 'would be' : 'are'} still refused${why}.`
+  const { ran, repeated, stillRefused } = sum
+  if (ran + repeated + stillRefused === 0) return { accepted: 0, text: 'No request of this hook is kept.' }
+  const twice = repeated === 0 ? '' : `, ${repeated} ${repeated === 1 ? 'repeats' : 'repeat'} a delivery`
+  const refused = `${stillRefused} ${isDry ? 'would be' : stillRefused === 1 ? 'is' : 'are'} still refused`
+  const why = stillRefused === 0 ? '' : `, ${refused}: ${[...reasons].slice(0, 3).join('; ')}`
+  return { accepted: ran, text: `${ran} ${isDry ? 'would be' : ran === 1 ? 'is' : 'are'} accepted${twice}${why}.` }
 }
 
-/** The buttons that verify the kept requests of a hook again, and run the valid ones or only count them. */
-function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
+/** A button that verifies the kept requests of a hook again. The first click only says how many would be accepted. */
+export function VerifyAgain({ hook }: { readonly hook: string | undefined }): JSX.Element {
   const { said, report } = useSaid()
   const [isBusy, setBusy] = useState(false)
+  const [accepted, setAccepted] = useState(0)
   const act = (isDry: boolean) => {
     setBusy(true)
-    report(retryRefused(hook, isDry).finally(() => setBusy(false)))
+    const verify = async () => {
+      const verified = await verifyRefused(hook, isDry)
+      setAccepted(isDry ? verified.accepted : 0)
+      return verified.text
+    }
+    report(verify().finally(() => setBusy(false)))
   }
   return (
-    <section aria-label="Kept refused requests">
-      <p class="note">Its request is kept, sealed. When the cause is corrected, it can be verified again.</p>
-      <div class="tools">
+    <>
+      <button type="button" disabled={isBusy} onClick={() => act(true)}>
+        verify again
+      </button>
+      {accepted > 0 && (
         <button type="button" class="primary" disabled={isBusy} onClick={() => act(false)}>
-          retry all kept ones of this hook
+          accept {formatCount(accepted)}
         </button>
-        <button type="button" disabled={isBusy} onClick={() => act(true)}>
-          would they work now?
-        </button>
-      </div>
-      <p class="said" role="status">
+      )}
+      <span class={said.isBad ? 'mended bad' : 'mended'} role="status">
         {markUnseen(said.text)}
-      </p>
-    </section>
+      </span>
+    </>
   )
 }
 

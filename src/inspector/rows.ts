@@ -5,9 +5,11 @@ import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
 
 export type ListRow = { readonly id: string; readonly at: number } & (
   | { readonly kind: 'delivery'; readonly delivery: DeliveryRow }
-  /** `times`: the number of refusals that the row shows together. */
-  | { readonly kind: 'refusal'; readonly refusal: RefusalFields; readonly times: number }
+  | ({ readonly kind: 'refusal'; readonly refusal: RefusalFields } & Fold)
 )
+
+/** `times`: the number of refusals that the row stands for. `fold`: their name, if they are several. `isOpen`: each has its own row below. */
+type Fold = { readonly times: number; readonly fold?: string; readonly isOpen?: boolean }
 
 /** `state`: the state of a row. `since`, `until`: milliseconds since the epoch. An empty filter selects all rows. */
 export type Filters = { readonly [Name in 'state' | 'hook' | 'source' | 'q' | 'since' | 'until']: string }
@@ -115,8 +117,9 @@ export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   }
 }
 
-/** A symbol for each state, so that colour is not the only sign. */
-export const glyphs: Readonly<Record<RowState, string>> = {
+/** A symbol for each state, so that colour is not the only sign. `silent`: a sender. */
+export const glyphs: Readonly<Record<RowState | 'silent', string>> = {
+  silent: '◌',
   parked: '■',
   dead: '✕',
   refused: '⊘',
@@ -134,31 +137,40 @@ export const glyphs: Readonly<Record<RowState, string>> = {
 export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
 
 /**
- * The rows, with a heading for each day before today. With `foldsRefusals`, the refusals of strangers between two other rows become one row for each
- * client and status.
+ * The rows, with a heading for each day before today. The refusals of one hook for one reason become one row a day, at the place of the newest. Those
+ * of strangers become one row for each client and status between two other rows, unless `showsStrangers`. `open`: the names of the folds that are open.
  */
-export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): ListItem[] {
+export function toListItems(
+  rows: readonly ListRow[],
+  { showsStrangers = false, open = new Set() }: { showsStrangers?: boolean; open?: ReadonlySet<string> } = {},
+): ListItem[] {
   const items: ListItem[] = []
   const places = new Map<string, number>()
+  const strangers = new Map<string, number>()
   let midnight = new Date().setHours(0, 0, 0, 0)
   for (const row of rows) {
     const isFirstOfDay = row.at < midnight
     if (isFirstOfDay) {
       midnight = new Date(row.at).setHours(0, 0, 0, 0)
       items.push({ kind: 'day', id: `day-${midnight}`, at: row.at })
+      places.clear()
     }
-    const isFolded = foldsRefusals && row.kind === 'refusal' && row.refusal.isStranger
-    if (isFirstOfDay || !isFolded) places.clear()
-    if (isFolded) {
-      const name = `${row.refusal.client} ${row.refusal.status}`
-      const place = places.get(name)
-      const newer = place === undefined ? undefined : items[place]
-      if (place !== undefined && newer?.kind === 'refusal') {
-        items[place] = { ...newer, times: newer.times + 1 }
-        continue
-      }
-      places.set(name, items.length)
+    if (isFirstOfDay || row.kind === 'delivery' || !row.refusal.isStranger) strangers.clear()
+    if (row.kind === 'delivery' || (row.refusal.isStranger && showsStrangers)) {
+      items.push(row)
+      continue
     }
+    const { refusal } = row
+    const name = refusal.isStranger
+      ? `${refusal.client} ${refusal.status}`
+      : `${refusal.hook ?? refusal.path} ${refusal.code}`
+    const known = refusal.isStranger ? strangers : places
+    const place = known.get(name)
+    const newest = place === undefined ? undefined : items[place]
+    if (place !== undefined && newest?.kind === 'refusal') {
+      items[place] = { ...newest, times: newest.times + 1, fold: name, isOpen: open.has(name) }
+      if (!open.has(name)) continue
+    } else known.set(name, items.length)
     items.push(row)
   }
   return items
@@ -166,7 +178,7 @@ export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): L
 
 export function describeRow(row: ListRow): string {
   if (row.kind === 'refusal') {
-    return `${row.times > 1 ? `× ${row.times}  ` : ''}${toLocalTimes(row.refusal.reason)}`
+    return toLocalTimes(row.refusal.reason)
   }
   const { repeats, recovered, edited, summary, waits } = row.delivery
   // the summary of a row that needs a person is a sentence of the gateway, and no text of the sender
@@ -174,7 +186,7 @@ export function describeRow(row: ListRow): string {
   return `${content}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${edited ? ' · edited' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-/** The time from the arrival to the last step of the last action. Blank until then, and for a refusal. */
+/** The time from the arrival to the last step of the last action, without the time that it was parked. Blank until then, and for a refusal. */
 export function formatTook(row: ListRow): string {
   return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
 }

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { SampleFields } from '../model/api/bench.ts'
 import { call } from './api.ts'
-import { markUnseen } from './format.ts'
+import { formatClock, markUnseen } from './format.ts'
 
 /** Reads the samples of a hook again after each save. */
 export function useSamples(hook: string, saved: string): readonly SampleFields[] | undefined {
@@ -18,41 +18,44 @@ export function useSamples(hook: string, saved: string): readonly SampleFields[]
   return samples
 }
 
+/** A kept request by its time and by what became of it. */
+function describeSample(sample: SampleFields): string {
+  if (sample.kind !== 'kept') return sample.name
+  return `${formatClock(Date.parse(sample.receivedAt))} · ${sample.summary === '' ? sample.name : sample.summary}`
+}
+
 type SampleMenuProps = { readonly samples: readonly SampleFields[]; readonly onChoose: (sample: SampleFields) => void }
 
 export function SampleMenu({ samples, onChoose }: SampleMenuProps): JSX.Element {
   const groups = { fixture: 'fixtures', bundled: 'samples', kept: 'kept deliveries' } as const
   return (
-    <div class="tools">
-      <label>
-        request{' '}
-        <select
-          id="sample"
-          value=""
-          onChange={({ currentTarget }) => {
-            const sample = samples[Number(currentTarget.value)]
-            currentTarget.value = ''
-            if (sample !== undefined) onChoose(sample)
-          }}
-        >
-          <option value="">{samples.length === 0 ? 'no samples' : 'choose a sample …'}</option>
-          {Object.entries(groups).map(([kind, label]) => {
-            const own = samples.flatMap((sample, at) => (sample.kind === kind ? [{ sample, at }] : []))
-            return (
-              own.length > 0 && (
-                <optgroup key={kind} label={label}>
-                  {own.map(({ sample, at }) => (
-                    <option key={at} value={at}>
-                      {markUnseen(sample.name.slice(0, 80))}
-                      {sample.kind === 'kept' && ` · ${sample.deliveryId.slice(-8)}`}
-                    </option>
-                  ))}
-                </optgroup>
-              )
+    <label>
+      request{' '}
+      <select
+        id="sample"
+        value=""
+        onChange={({ currentTarget }) => {
+          const sample = samples[Number(currentTarget.value)]
+          currentTarget.value = ''
+          if (sample !== undefined) onChoose(sample)
+        }}
+      >
+        <option value="">{samples.length === 0 ? 'no samples' : 'choose a sample …'}</option>
+        {Object.entries(groups).map(([kind, label]) => {
+          const own = samples.flatMap((sample, at) => (sample.kind === kind ? [{ sample, at }] : []))
+          return (
+            own.length > 0 && (
+              <optgroup key={kind} label={label}>
+                {own.map(({ sample, at }) => (
+                  <option key={at} value={at}>
+                    {markUnseen(describeSample(sample).slice(0, 120))}
+                  </option>
+                ))}
+              </optgroup>
             )
-          })}
-        </select>
-      </label>
-    </div>
+          )
+        })}
+      </select>
+    </label>
   )
 }

@@ -1,7 +1,7 @@
 // The list of sessions, and one session as a chat: its prompts, its replies and its recent events, with a mark on those that wait for its next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { EventFields, MessageFields, SessionFields, SessionRow, ShownSession } from '../model/api/sessions.ts'
+import type { MessageFields, SessionFields, SessionRow, ShownEvent, ShownSession } from '../model/api/sessions.ts'
 import { call } from './api.ts'
 import { Link } from './link.tsx'
 import { Markdown } from './markdown.tsx'
@@ -9,14 +9,15 @@ import { Prompt } from './parts.tsx'
 import { type PagePlace } from './place.ts'
 import { useThrottled } from './polled.ts'
 import { describeException } from './said.ts'
-import { Line, LongText, Time } from './text.tsx'
+import { Ago, Line, LongText, Time, useNow } from './text.tsx'
+import { PayloadView } from './tree.tsx'
 
 /** All changes within this time cause one reading. */
 const gatherMs = 500
 
 export function Sessions({ place, version }: { place: PagePlace; version: number }): JSX.Element {
   const [sessions, setSessions] = useState<readonly SessionRow[]>()
-  const [shown, setShown] = useState<{ session: ShownSession; events: readonly EventFields[] }>()
+  const [shown, setShown] = useState<{ session: ShownSession; events: readonly ShownEvent[] }>()
   const [problem, setProblem] = useState('')
   const slash = place.session.indexOf('/')
   const [agentId, sessionKey] = [place.session.slice(0, slash), place.session.slice(slash + 1)]
@@ -56,7 +57,7 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
         {sessions === undefined && problem === '' && <p class="empty">Reading …</p>}
         {sessions?.length === 0 && <p class="empty">No session yet.</p>}
         <SessionList sessions={lasting} chosen={place.session} />
-        {singles.size > 0 && <h3 class="singles-head">Sessions of a single run</h3>}
+        {singles.size > 0 && <h2 class="singles-head">Sessions of a single run</h2>}
         {[...singles].map(([hook, own]) => (
           <details class="singles" key={hook} open={own.some((session) => toName(session) === place.session)}>
             <summary>
@@ -80,7 +81,8 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
 
 const toName = ({ agentId, sessionKey }: SessionFields) => `${agentId}/${sessionKey}`
 
-function SessionList({ sessions, chosen }: { sessions: readonly SessionFields[]; chosen: string }): JSX.Element {
+function SessionList({ sessions, chosen }: { sessions: readonly SessionRow[]; chosen: string }): JSX.Element {
+  const now = useNow(0)
   return (
     <ul>
       {sessions.map((session) => (
@@ -91,13 +93,51 @@ function SessionList({ sessions, chosen }: { sessions: readonly SessionFields[];
             to={{ view: 'sessions', session: toName(session) }}
           >
             <Line text={session.sessionKey} max={120} />
+            {session.lastLine !== null && (
+              <span class="last-line">
+                <Line text={session.lastLine} max={160} />
+              </span>
+            )}
             <span class="dim">
-              <Line text={session.agentId} max={40} /> <Time at={session.updatedAt} />
+              <Line text={session.agentId} max={40} /> · {describeTurns(session.turns)} ·{' '}
+              <Ago at={Date.parse(session.updatedAt)} now={now} />
             </span>
           </Link>
         </li>
       ))}
     </ul>
+  )
+}
+
+/** The gateway counts at most ten. */
+const describeTurns = (turns: number) =>
+  turns >= 10 ? '10 turns or more' : `${turns === 0 ? 'no' : turns} ${turns === 1 ? 'turn' : 'turns'}`
+
+/** The end of a run in the words of the gateway, with the reply. */
+const ofRun = /^Hook ([^\n]{1,200}?): ([^]*)$/
+
+/** An event: what it is about, and all of it, folded, as a reply, a payload or a text. */
+function EventText({ event: { text, summary } }: { event: ShownEvent }): JSX.Element {
+  const [, name = '', reply = ''] = ofRun.exec(text) ?? []
+  const isWhole = summary === text.trim()
+  return (
+    <>
+      <p>
+        <Line text={summary} max={240} />
+      </p>
+      {!isWhole && (
+        <details>
+          <summary class="dim">{name === '' ? 'the whole event' : 'the whole reply'}</summary>
+          {name !== '' ? (
+            <Markdown text={reply} label="Reply" />
+          ) : /^\s*[{[]/.test(text) ? (
+            <PayloadView text={text} onCopy={(_what, copied) => void navigator.clipboard.writeText(copied)} />
+          ) : (
+            <Prompt text={text} label="Event" />
+          )}
+        </details>
+      )}
+    </>
   )
 }
 
@@ -108,10 +148,10 @@ function Message({ message: { role, text } }: { message: MessageFields }): JSX.E
 
 type ChatEntry = { readonly at: string } & (
   | { readonly kind: 'message'; readonly message: MessageFields }
-  | { readonly kind: 'event'; readonly event: EventFields }
+  | { readonly kind: 'event'; readonly event: ShownEvent }
 )
 
-function Chat({ session, events }: { session: ShownSession; events: readonly EventFields[] }): JSX.Element {
+function Chat({ session, events }: { session: ShownSession; events: readonly ShownEvent[] }): JSX.Element {
   const entries: ChatEntry[] = [
     ...session.messages.map((message): ChatEntry => ({ kind: 'message', at: message.at, message })),
     ...events.map((event): ChatEntry => ({ kind: 'event', at: event.at, event })),
@@ -144,8 +184,8 @@ function Chat({ session, events }: { session: ShownSession; events: readonly Eve
               <span class="dim">
                 event <Time at={each.at} /> <Line text={each.event.source} max={60} />
                 {each.event.consumedAt === null && ' · waits for the next turn'}
-              </span>{' '}
-              <Line text={each.event.text} max={2_000} />
+              </span>
+              <EventText event={each.event} />
             </li>
           ),
         )}

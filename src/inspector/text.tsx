@@ -34,6 +34,25 @@ export function Line({ text, max = 300 }: { text: string; max?: number }): JSX.E
   return <bdi>{markUnseen(text.length > max ? `${text.slice(0, max)}…` : text).replaceAll(/\s+/g, ' ')}</bdi>
 }
 
+/** A text on one line, with marks on the words of a search. A text whose first hit is behind its beginning is shown around it. */
+export function Marked({ text, max, word }: { text: string; max: number; word: string }): JSX.Element {
+  const lower = text.toLowerCase()
+  const at = word === '' || lower.length !== text.length ? -1 : lower.indexOf(word.toLowerCase())
+  if (at < 0) return <Line text={text} max={max} />
+  const end = at + word.length
+  const from = at > 60 ? at - 30 : 0
+  const show = (part: string) => markUnseen(part).replaceAll(/\s+/g, ' ')
+  return (
+    <bdi>
+      {from > 0 && '…'}
+      {show(text.slice(from, at))}
+      <mark>{show(text.slice(at, end))}</mark>
+      {show(text.slice(end, Math.max(end, from + max)))}
+      {text.length > Math.max(end, from + max) && '…'}
+    </bdi>
+  )
+}
+
 /** A sentence of the gateway on one line, with its times in the time zone of the browser. */
 export function Sentence({ text, max = 2_000 }: { text: string; max?: number }): JSX.Element {
   return <Line text={toLocalTimes(text)} max={max} />

@@ -29,11 +29,9 @@ type PayloadViewProps = {
   readonly text: string
   /** Called with the name and the text of the copied part. */
   readonly onCopy: (what: string, text: string) => void
-  /** Called with the placeholder of a clicked field, such as `{{pull_request.title}}`. */
-  readonly onPick?: (placeholder: string) => void
 }
 
-export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Element {
+export function PayloadView({ text, onCopy }: PayloadViewProps): JSX.Element {
   const root = useMemo(() => readJson(text), [text])
   const [isRaw, setRaw] = useState(false)
   const [openDepth, setOpenDepth] = useState(2)
@@ -43,13 +41,6 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
   const found = useMemo(() => (root === undefined || word === '' ? undefined : findNodes(root, word)), [root, word])
   if (root === undefined) return <LongText text={text} label="Payload" />
   const path = chosen && readPlaceholder(chosen.path)
-  const choose = (picked: ChosenNode) => {
-    setChosen(picked)
-    const placeholder = readPlaceholder(picked.path)
-    if (placeholder !== undefined && picked.node.kind !== 'object' && picked.node.kind !== 'array') {
-      onPick?.(`{{${placeholder}}}`)
-    }
-  }
   return (
     <>
       <div class="tools">
@@ -64,15 +55,7 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
             >
               {openDepth > 2 ? 'fold' : 'expand all'}
             </button>
-            <input
-              type="search"
-              aria-label="Search in the payload"
-              placeholder="search"
-              value={word}
-              spellcheck={false}
-              autocomplete="off"
-              onInput={({ currentTarget }) => setWord(currentTarget.value)}
-            />
+            <SearchField label="Search in the payload" word={word} onChange={setWord} />
           </>
         )}
         <button type="button" onClick={() => onCopy('The payload', text)}>
@@ -98,7 +81,7 @@ export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Ele
       {!isRaw && found?.size === 0 && <p class="note">No key and no value has this text.</p>}
       {!isRaw && found?.size !== 0 && (
         <div class="tree">
-          <Tree key={`${openDepth} ${word}`} node={root} path={[]} choice={{ openDepth, found, onChoose: choose }} />
+          <Tree key={`${openDepth} ${word}`} node={root} path={[]} choice={{ openDepth, found, onChoose: setChosen }} />
         </div>
       )}
     </>
@@ -110,7 +93,28 @@ function readPlaceholder(path: readonly PathStep[]): string | undefined {
   return path.some((step) => unreadableNames.has(String(step))) ? undefined : formatPlaceholder(path)
 }
 
-function readCopy(node: JsonNode): string {
+type SearchFieldProps = {
+  readonly label: string
+  readonly word: string
+  readonly onChange: (word: string) => void
+}
+
+export function SearchField({ label, word, onChange }: SearchFieldProps): JSX.Element {
+  return (
+    <input
+      type="search"
+      aria-label={label}
+      placeholder="search"
+      value={word}
+      spellcheck={false}
+      autocomplete="off"
+      onInput={({ currentTarget }) => onChange(currentTarget.value)}
+    />
+  )
+}
+
+/** A value as a text: a string without its quotes. */
+export function readCopy(node: JsonNode): string {
   return node.kind === 'string' ? readText(node) : node.source
 }
 

@@ -1,6 +1,7 @@
 // The result of a tried request: the decision, the mappings that were tried, the prompts, the log, and the failure.
 import type { JSX } from 'preact'
-import type { TriedFields } from '../model/api/bench.ts'
+import type { TargetFields, TriedFields } from '../model/api/bench.ts'
+import { BeforeAndAfter } from './compared.tsx'
 import { formatDuration } from './format.ts'
 import { Prompt } from './parts.tsx'
 import { CodeFrame, Line, LongText } from './text.tsx'
@@ -25,7 +26,13 @@ export function TriedMappings({ trace }: Pick<TriedFields, 'trace'>): JSX.Elemen
   )
 }
 
-export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
+type TriedProps = {
+  readonly tried: TriedFields
+  /** The result without the draft. Undefined if there is no draft. */
+  readonly before: TriedFields | undefined
+}
+
+export function TriedView({ tried, before }: TriedProps): JSX.Element {
   const { decision, isLive, source, event, why, mappingId, trace, log, count, actions, response, problem, tookMs } =
     tried
   const state = decision === 'accept' ? 'done' : words[decision]
@@ -57,15 +64,16 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
           {problem.frame !== null && <CodeFrame text={problem.frame} />}
         </section>
       )}
-      {trace.length > 0 && <TriedMappings trace={trace} />}
-      {actions.map(({ fields, prompt }, at) => (
+      {before !== undefined && <BeforeAndAfter before={before} after={tried} />}
+      {actions.map(({ fields, prompt, targets }, at) => (
         <section class="part" key={at} aria-label={`Action ${at + 1}`}>
           {count > 1 && <h4>Action {at + 1}</h4>}
-          {prompt !== null && <Prompt text={prompt} label="Prompt, as the agent reads it" />}
-          <Fields fields={fields} isPrompted={prompt !== null} />
+          {prompt !== null && before === undefined && <Prompt text={prompt} label="Prompt, as the agent reads it" />}
+          <Fields fields={fields} targets={targets} isPrompted={prompt !== null} />
         </section>
       ))}
       {count > actions.length && <p class="note">And {count - actions.length} more actions.</p>}
+      {trace.length > 0 && <TriedMappings trace={trace} />}
       <TransformLog lines={log} />
       {response !== null && (
         <section class="part" aria-label="Answer to the sender">
@@ -79,24 +87,67 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
   )
 }
 
-/** `isPrompted`: the message and the instructions are not shown, because the prompt contains them. */
-function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean }): JSX.Element {
-  const shown = Object.entries(fields).filter(
-    ([name]) => !isPrompted || (name !== 'message' && name !== 'instructions'),
-  )
+/** The fields that an action has if nobody sets them. */
+const defaults: Readonly<Record<string, unknown>> = {
+  kind: 'agent',
+  mode: 'now',
+  wakeMode: 'now',
+  deliver: true,
+  channel: 'last',
+  allowUnsafeExternalContent: false,
+  sessionMode: 'isolated',
+  sessionKey: 'hook:<new>',
+  agentId: 'main',
+}
+
+type FieldsProps = {
+  readonly fields: object
+  readonly targets: readonly TargetFields[]
+  /** Whether the prompt is shown, which has the message and the instructions. */
+  readonly isPrompted: boolean
+}
+
+function Fields({ fields, targets, isPrompted }: FieldsProps): JSX.Element {
+  const isShown = ([name, value]: [string, unknown]) =>
+    !(isPrompted && (name === 'message' || name === 'instructions')) &&
+    defaults[name] !== value &&
+    // `targets` has the recipients
+    !(targets.length > 0 && ['channel', 'to', 'alsoTo', 'deliver'].includes(name))
   return (
     <dl class="fields">
-      {shown.map(([name, value]) => (
+      {targets.map(({ channel, to, problem }, at) => (
         <>
-          <dt key={name}>{name}</dt>
-          <dd>
-            <Line text={typeof value === 'string' ? value : JSON.stringify(value)} max={2_000} />
+          <dt key={at}>goes to</dt>
+          <dd class={problem === null ? '' : 'warn'}>
+            <Line
+              text={channel === null ? `nobody. ${problem ?? ''}` : `${nameChannel(channel)} ${to ?? ''}`}
+              max={400}
+            />
           </dd>
         </>
       ))}
+      {Object.entries(fields)
+        .filter(isShown)
+        .map(([name, value]) => (
+          <>
+            <dt key={name}>{name}</dt>
+            <dd>
+              <Line text={typeof value === 'string' ? value : JSON.stringify(value)} max={2_000} />
+            </dd>
+          </>
+        ))}
     </dl>
   )
 }
+
+const channelNames: Readonly<Record<string, string>> = {
+  github: 'GitHub',
+  gitlab: 'GitLab',
+  imessage: 'iMessage',
+  msteams: 'Teams',
+  whatsapp: 'WhatsApp',
+}
+const nameChannel = (name: string) => channelNames[name] ?? name.charAt(0).toUpperCase() + name.slice(1)
 
 /** The log lines of a transform during its call. */
 export function TransformLog({ lines }: { lines: readonly string[] }): JSX.Element | null {

@@ -39,9 +39,13 @@ export function isUnfinished(template = ''): boolean {
 }
 
 /** A request in the form in which it is typed, without hidden secrets and without headers that have line breaks. */
-export function toBenchInput({ headers, query, body }: Pick<RequestFields, 'headers' | 'query' | 'body'>): BenchInput {
+export function toBenchInput({
+  headers,
+  query,
+  body,
+}: Pick<RequestFields, 'headers' | 'query' | 'body'>): Omit<BenchInput, 'template' | 'mappingId'> {
   const lines = Object.entries(headers).filter(([, value]) => value !== '[secret]' && !/[\r\n]/.test(value))
-  return { ...emptyBenchInput, body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
+  return { body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
 }
 
 /** Reads the typed headers. Lines without a colon are ignored, because somebody may still be typing them. */

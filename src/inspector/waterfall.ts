@@ -20,6 +20,15 @@ export function findSpan({ receivedAt, jobs }: Pick<ShownDelivery, 'receivedAt' 
   return { from, until: Math.max(from + 1, ...ends, isActive ? now : from) }
 }
 
+const units = [1, 2, 5].flatMap((digit) => Array.from({ length: 9 }, (_, zeros) => digit * 10 ** zeros))
+
+/** The marks of a scale from the beginning of a span: at most five, at round times, in milliseconds after the beginning. */
+export function listMarks({ from, until }: Span): number[] {
+  const length = until - from
+  const unit = units.toSorted((one, other) => one - other).find((each) => length / each <= 5) ?? length
+  return Array.from({ length: Math.floor(length / unit) + 1 }, (_, at) => at * unit)
+}
+
 /**
  * The times of the recorded steps of a job, in order. A step waits from the end of the previous step. `rest`: the step that is not recorded
  * yet, if the job runs or if attempts of this step failed.

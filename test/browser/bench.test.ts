@@ -14,12 +14,13 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
   let page: Page
   const body = () => page.locator('#bench-body')
   const decision = () => page.locator('#decision')
-  const prompt = () => page.getByLabel('Prompt, as the agent reads it')
+  const prompt = () => page.locator('[aria-label="Prompt, as the agent reads it"], .beside [aria-label=after]')
   const readClipboard = () => page.evaluate<string>('navigator.clipboard.readText()')
   const open = async (hook: string) => {
     await show(page, `view=hooks&bench=${hook}`)
     await page.locator('.bench h2', { hasText: hook }).waitFor(wait)
     await decision().waitFor(wait)
+    if (!(await body().isVisible())) await page.locator('.request summary', { hasText: 'Body' }).click()
   }
 
   beforeAll(async () => {
@@ -53,9 +54,9 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     )
     await review.getByText('In the last hour: 1 delivery, 1 parked.').waitFor(wait)
     const plain = page.getByRole('article', { name: 'Hook plain' })
-    expect(await plain.getByRole('listitem').allInnerTexts()).toEqual([
-      expect.stringMatching(/^skips .*"skip":true.* never$/),
-      'plain Say {{text}}',
+    expect(await plain.getByLabel('Mappings in order').getByRole('listitem').allInnerTexts()).toEqual([
+      expect.stringMatching(/^skips .*"skip":true.* → never → main echo$/),
+      'plain → Say {{text}} → main echo',
     ])
     expect(await findBarriers(page)).toEqual([])
     await shoot(page, 'hooks')
@@ -104,7 +105,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await body().fill('{"order": {"id": 7}, "by": "Ada"}')
     await template.fill('Order ')
     await template.press('End')
-    await page.getByRole('button', { name: 'id', exact: true }).click()
+    await page.getByRole('button', { name: 'order.id', exact: true }).click()
     expect(await template.inputValue()).toBe('Order {{order.id}}')
     await prompt().getByText('Order 7').waitFor(wait)
     await page.getByRole('button', { name: 'copy the mapping' }).click()
@@ -117,9 +118,8 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.locator('#save-template').click()
     await page.getByText('The mapping "fresh" is saved').waitFor(wait)
     expect(readFileSync(file, 'utf8')).toContain('Order {{order.id}}')
-    await page.getByRole('button', { name: 'close' }).click()
+    await page.locator('#save-template').waitFor({ ...wait, state: 'detached' })
     await prompt().getByText('Order 7').waitFor(wait)
-    await page.locator('#edit-template').click()
     await template.fill('Now {{by}}')
     await prompt().getByText('Now Ada').waitFor(wait)
     // a mapping with a transform has no template to edit
@@ -220,14 +220,14 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.locator('.histogram').waitFor(wait)
     await page.locator('.rows .row').first().waitFor(wait)
     const all = await page.locator('.rows .row').count()
-    const last = page.locator('.histogram button:not(:disabled)').last()
+    const last = page.locator('.histogram .bin').last()
     await last.click()
     await page.getByRole('button', { name: 'Remove the filter of the time' }).waitFor(wait)
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBeLessThan(all)
     await last.click()
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBe(all)
     // a drag from the last bar to the first one
-    const [first, end] = [await page.locator('.histogram button').first().boundingBox(), await last.boundingBox()]
+    const [first, end] = [await page.locator('.histogram .bin').first().boundingBox(), await last.boundingBox()]
     await page.mouse.move((end?.x ?? 0) + 2, (end?.y ?? 0) + 10)
     await page.mouse.down()
     await page.mouse.move((first?.x ?? 0) + 2, (first?.y ?? 0) + 10)

@@ -32,7 +32,7 @@ describe.skipIf(!hasBrowser)('hookloom dev and its page in Chromium', () => {
       await click('add this hook')
       await click('make a transform')
       await page.getByText(`${hook}.ts is made, with its types and its first fixture.`).waitFor(wait)
-      await expect.poll(() => page.evaluate('document.activeElement.id'), wait).toBe('edit-template')
+      await expect.poll(() => page.evaluate('document.activeElement.id'), wait).toBe('bench-body')
 
       const prompt = page.getByLabel('Prompt, as the agent reads it')
       await prompt.getByText('Look at this event_type: TRANSFER_FAILED').waitFor(wait)

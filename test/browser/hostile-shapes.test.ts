@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { findBarriers, hasBrowser, shoot, show, type Stage, startStage } from './stage.ts'
+import { openTab, findBarriers, hasBrowser, shoot, show, type Stage, startStage } from './stage.ts'
 
 const wait = { timeout: 60_000 }
 const markup = '</script><img src=x onerror="window.owned=1"><svg onload=alert(1)>'
@@ -56,6 +56,7 @@ const code = `export default ({ payload }) => {
 `
 const mappings = [
   { id: 'odd', match: { path: 'odd' }, transform: { module: 'odd.ts' }, deliver: false, retain: true },
+  { id: 'seen', match: { path: 'seen' }, messageTemplate: 'Seen', deliver: false, retain: true },
   { id: 'text', match: { path: 'text' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true },
 ]
 const deepFixture = `{"request":{"path":"odd","payload":${nest(100)}},"expect":{"decision":"refusal","code":"body-invalid"}}`
@@ -66,7 +67,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
   const dialogs: string[] = []
   const body = () => page.locator('#bench-body')
   const template = () => page.locator('#bench-template')
-  const tree = () => page.locator('.draft .tree')
+  const tree = () => page.locator('#detail .tree')
   const button = (name: string | RegExp) => page.locator('.bench').getByRole('button', { name })
   const result = () => page.getByRole('region', { name: 'Result' })
   const changes = () => page.getByRole('list', { name: 'What changed' })
@@ -78,7 +79,8 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     await show(page, 'view=list')
     await show(page, `view=hooks&bench=${hook}`)
     await page.locator('.bench h2', { hasText: hook }).waitFor(wait)
-    await body().waitFor(wait)
+    await body().waitFor({ ...wait, state: 'attached' })
+    if (!(await body().isVisible())) await page.locator('.request summary', { hasText: 'Body' }).click()
   }
 
   async function tryBody(text: string): Promise<void> {
@@ -87,7 +89,10 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
   }
 
   async function press(target: Locator): Promise<void> {
-    await target.focus()
+    await target.focus().catch(async (cause: unknown) => {
+      const shown = await page.locator('#view').innerText()
+      throw new Error(`the page shows: ${shown.slice(0, 2_000)}`, { cause })
+    })
     await page.keyboard.press('Enter')
   }
 
@@ -186,14 +191,17 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
       await open('text')
       await tryBody(text)
       await result().getByLabel('Prompt, as the agent reads it').getByText(message).waitFor(wait)
-      await press(button('change the template'))
-      await tree().waitFor(wait)
-      await press(button('expand all'))
-      await press(tree().locator('.leaf .name').last())
-      await button('copy value').waitFor(wait)
+      const list = page.getByRole('list', { name: 'Fields' })
+      await list.getByRole('button', { name: 'text', exact: true }).waitFor(wait)
+      expect(await list.getByRole('button').allInnerTexts()).not.toContainEqual(
+        expect.stringMatching(/__proto__|constructor/),
+      )
       expect(await findActive()).toEqual([])
       expect(await findMisfits(`try-${name}`)).toEqual([])
-      await press(button(/^(close|discard)$/))
+      await press(list.getByRole('button').last())
+      await button('discard').waitFor(wait)
+      expect(await findActive()).toEqual([])
+      await press(button('discard'))
     },
   )
 
@@ -205,28 +213,26 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
       await result().getByText('400 body-invalid').waitFor(wait)
       await result().getByText('The body has more than 64 nested levels.').waitFor(wait)
       expect(await findActive()).toEqual([])
-      await press(button('change the template'))
-      await page.locator('.draft').locator('.tree, pre').first().waitFor(wait)
       expect(await findMisfits(`levels-${levels}`)).toEqual([])
-      await press(button(/^(close|discard)$/))
     },
   )
 
   test('each branch and each key of a large payload is reached with the keyboard, and no press loses the focus', async () => {
-    await open('text')
-    await tryBody(bodyOf('keys'))
-    await press(button('change the template'))
-    expect(await readFocus()).toBe('bench-template')
+    const detail = (name: string) => page.locator('#detail').getByRole('button', { name })
+    await show(page, `id=${await stage.post('seen', bodyOf('keys'))}`)
+    await openTab(page, 'Request')
     await tree().waitFor(wait)
-    await press(button('9900 more'))
+    await press(detail('9900 more'))
     for (let left = 8_900; left > 0; left -= 1_000) {
       await expect.poll(readFocus, wait).toBe(`${left} more`)
       await page.keyboard.press('Enter')
     }
     await tree().getByText('key9999', { exact: true }).waitFor(wait)
     expect(await readFocus()).toBe('key9099')
-    await tryBody(bodyOf('large'))
-    await press(button('… 1,100,000 characters'))
+    await show(page, `id=${await stage.post('seen', bodyOf('large'))}`)
+    // a locator by role computes the name of each of the ten thousand buttons, which takes longer than a locator waits
+    await expect.poll(() => page.locator('#detail .leaf').count(), wait).toBeLessThan(10)
+    await press(detail('… 1,100,000 characters'))
     await expect
       .poll(
         () =>
@@ -239,15 +245,12 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     // the text is still cut, so it has no closing quote
     expect(await tree().innerText()).toMatch(/x… 1,100,000 characters\s*$/)
     expect(await readFocus()).toBe('… 1,100,000 characters')
-    await press(button(/^(close|discard)$/))
-    await expect.poll(readFocus, wait).toBe('edit-template')
   })
 
   test('the completion suggests only names that templates can read, shows their invisible characters, and needs no mouse', async () => {
     await expect.poll(() => readLearnt('/api/paths?hook=text'), wait).toContain(longName)
     await open('text')
     await tryBody(bodyOf('signs'))
-    await press(button('change the template'))
     await template().fill('')
     const options = page.getByRole('listbox', { name: 'Paths of the payload' }).getByRole('option')
     const readPaths = () => options.evaluateAll((all) => all.map((each) => each.querySelector('bdi')?.textContent))
@@ -267,7 +270,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     await page.keyboard.press('Enter')
     expect(await template().inputValue()).toBe(`{{${unseenPath}}}`)
     await result()
-      .getByLabel('Prompt, as the agent reads it')
+      .getByLabel('after', { exact: true })
       .getByText(/no(⟨2800⟩)?thing/)
       .waitFor(wait)
     await page.keyboard.type(' {{toS')
@@ -275,7 +278,7 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     await page.keyboard.press('Escape')
     expect(await options.count()).toBe(0)
     expect(await readFocus()).toBe('bench-template')
-    await press(button(/^(close|discard)$/))
+    await press(button('discard'))
   })
 
   test('what changed is shown with hostile names as text, and a fixture is made of it with the keyboard', async () => {
@@ -321,7 +324,6 @@ describe.skipIf(!hasBrowser)('hostile payloads in the views that learn from payl
     await open('odd')
     await tryBody(bodyOf('signs'))
     await press(button('make a template'))
-    await tree().waitFor(wait)
     await press(coverage().getByRole('button', { name: 'what do its fixtures cover?' }))
     await coverage().getByRole('list', { name: 'Code' }).waitFor(wait)
     for (const [width, colorScheme] of [

@@ -42,7 +42,7 @@ describe.skipIf(!hasBrowser)('the links of the page in Chromium', { timeout: 120
 
   test('views, filters and hooks are links, and the buttons of the browser go back and forward', async () => {
     const views = page.getByRole('navigation', { name: 'Views' })
-    for (const name of ['hooks', 'replay', 'sessions', 'health']) {
+    for (const name of ['hooks', 'replay', 'sessions', 'health', 'acts']) {
       expect(await views.getByRole('link', { name }).getAttribute('href')).toBe(`#view=${name}`)
     }
     await row(page).click()

@@ -61,6 +61,17 @@ export function startBrowser(args: readonly string[] = []): Promise<Browser> {
   })
 }
 
+/** The model `mine/opus` with a price, behind an address where nothing answers. */
+export const pricedModels = {
+  providers: {
+    mine: {
+      kind: 'openai-compatible',
+      baseUrl: 'http://127.0.0.1:9/v1',
+      models: [{ id: 'opus', cost: { input: 1, output: 10 } }],
+    },
+  },
+} as const
+
 type PageOptions = {
   width?: number
   height?: number
@@ -144,7 +155,9 @@ export async function show(page: Page, hash: string): Promise<void> {
 
 /** Opens a tab of the opened delivery. The page opens the same tab for the next delivery. */
 export async function openTab(page: Page, name: 'Trace' | 'Request' | 'Prompt and reply' | 'Answer'): Promise<void> {
-  await page.getByRole('tab', { name }).click()
+  // a wide window shows the request beside the other parts
+  const isBeside = name === 'Request' && (await page.evaluate<boolean>("matchMedia('(min-width: 2400px)').matches"))
+  if (!isBeside) await page.getByRole('tab', { name }).click()
 }
 
 export async function shoot(page: Page, name: string): Promise<void> {
@@ -152,14 +165,9 @@ export async function shoot(page: Page, name: string): Promise<void> {
   await page.screenshot({ path: join(folder, `${name}.png`) })
 }
 
-/** The findings of axe-core that are serious or critical. The driver evaluates the script, because the page's policy forbids inline
- * scripts. */
+/** The findings of axe-core. The driver evaluates the script, because the page's policy forbids inline scripts. */
 export async function findBarriers(page: Page): Promise<string[]> {
   await page.evaluate(axe.source)
-  const found = await page.evaluate<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>(
-    'axe.run()',
-  )
-  return found.violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+  const { violations } = await page.evaluate<{ violations: { id: string; nodes: { html: string }[] }[] }>('axe.run()')
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
 }

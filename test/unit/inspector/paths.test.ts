@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { choosePaths, findOpenPath, findRestOfPath } from '../../../src/inspector/paths.ts'
+import { splitByPaths, choosePaths, findOpenPath, findRestOfPath } from '../../../src/inspector/paths.ts'
 
 test.each([
   ['Say {{', { from: 4, word: '' }],
@@ -25,7 +25,7 @@ test('only the text before the caret decides which paths are suggested', () => {
 
 test('paths that begin with the typed word are suggested first, with or without the root in front of the word', () => {
   const paths = ['subtitle', 'title', 'payload.event', 'title_html'].map((path) => ({ path, kinds: [], count: 1 }))
-  const listChosen = (word: string) => choosePaths({ requests: 1, paths }, word).map(({ path }) => path)
+  const listChosen = (word: string) => choosePaths(paths, word).map(({ path }) => path)
   expect(listChosen('TITLE')).toEqual(['title', 'title_html', 'subtitle'])
   expect(listChosen('payload.ti')).toEqual(['title', 'title_html', 'subtitle'])
   expect(listChosen('eve')).toEqual(['payload.event'])
@@ -35,7 +35,7 @@ test('paths that begin with the typed word are suggested first, with or without 
 
 test('a path with a quoted key is found by the text of its key', () => {
   const paths = ["fields['System.Title']", "['data[email]']"].map((path) => ({ path, kinds: [], count: 1 }))
-  const listChosen = (word: string) => choosePaths({ requests: 1, paths }, word).map(({ path }) => path)
+  const listChosen = (word: string) => choosePaths(paths, word).map(({ path }) => path)
   for (const word of ['fields.sys', "fields['Sys", 'fields["System.T', "payload.fields['sys"]) {
     expect(listChosen(word)).toEqual(["fields['System.Title']"])
   }
@@ -47,4 +47,13 @@ test('a completed path replaces the rest of the old one, also inside the quotes 
   expect(findRestOfPath("tem.Title']}} x")).toBe("tem.Title']")
   expect(findRestOfPath(`['a}}b'].c | x`)).toBe(`['a}}b'].c `)
   expect(findRestOfPath(' and {{b}}')).toBeUndefined()
+})
+
+test('the paths of placeholders are marked, and a path that is only a part of another one or plain text is not', () => {
+  const template = 'name {{name}}, {{ a.name | truncate: 3 }} {{a.names}} {{a["x}}y"]}} a.name'
+  const parts = splitByPaths(template, new Set(['a.name']))
+  expect(parts.filter(({ isMarked }) => isMarked).map(({ text }) => text)).toEqual(['a.name'])
+  expect(parts.map(({ text }) => text).join('')).toBe(template)
+  expect(parts[0]?.text).toBe('name {{name}}, {{ ')
+  expect(splitByPaths(template, new Set(['a["x}}y"]'])).filter(({ isMarked }) => isMarked)).toHaveLength(1)
 })

@@ -71,6 +71,8 @@ function makeRefusal(fields: Partial<RefusalFields> = {}) {
     error: 'No valid credential.',
     reason: 'No valid credential.',
     trace: [],
+    proofs: [],
+    expects: [],
     isStranger: true,
     isKept: false,
     ...fields,
@@ -181,25 +183,38 @@ describe('the items of the list of deliveries', () => {
       makeRow(),
       makeRefusal(),
     ]
-    const items = toListItems(rows, true)
+    const items = toListItems(rows)
     expect(items.map((item) => (item.kind === 'refusal' ? [item.id, item.times] : item.kind))).toEqual([
       [rows[0]?.id, 3],
       [rows[2]?.id, 1],
       'delivery',
       [rows[5]?.id, 1],
     ])
-    expect(toListItems(rows, false)).toHaveLength(6)
+    expect(toListItems(rows, { showsStrangers: true })).toHaveLength(6)
   })
 
-  test('a refusal of a known sender is never folded with others', () => {
-    const rows = [makeRefusal({ isStranger: false }), makeRefusal({ isStranger: false })]
-    expect(toListItems(rows, true)).toHaveLength(2)
+  test('refusals of a hook for one reason are one row a day, at the place of the newest, until the row is opened', () => {
+    const signed = { isStranger: false, hook: 'signed', code: 'unauthorized' }
+    const rows = [
+      makeRefusal(signed),
+      makeRow(),
+      makeRefusal({ ...signed, code: 'body-invalid' }),
+      makeRefusal(signed),
+      makeRefusal({ ...signed, hook: 'other' }),
+      makeRefusal({ ...signed, receivedAt: Date.now() - 24 * 3_600_000 }),
+    ]
+    const show = (open?: ReadonlySet<string>) =>
+      toListItems(rows, open && { open }).map((item) => (item.kind === 'refusal' ? [item.id, item.times] : item.kind))
+    const [newest, , other, second, third, old] = rows.map(({ id }) => id)
+    expect(show()).toEqual([[newest, 2], 'delivery', [other, 1], [third, 1], 'day', [old, 1]])
+    const open = new Set(['signed unauthorized'])
+    expect(show(open)).toEqual([[newest, 2], 'delivery', [other, 1], [second, 1], [third, 1], 'day', [old, 1]])
   })
 
   test('each day of the list except today has a heading', () => {
     const day = 24 * 3_600_000
     const rows = [0, day, day, 3 * day].map((ms) => makeRow({ at: Date.now() - ms }))
-    expect(toListItems(rows, true).map(({ kind }) => kind)).toEqual([
+    expect(toListItems(rows).map(({ kind }) => kind)).toEqual([
       'delivery',
       'day',
       'delivery',

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { buildPayload } from '../../../src/inspector/typed.ts'
 
+const route = { agentId: 'main', model: 'echo', to: [] } as const
+
 /** The payload for a hook with a mapping for each template. */
 function buildFor(...templates: string[]): unknown {
-  const facts = { id: 'a', action: 'agent', conditions: null, scheme: null, transform: null } as const
+  const facts = { id: 'a', action: 'agent', conditions: null, scheme: null, transform: null, ...route } as const
   const mappings = templates.map((template) => ({ ...facts, template, isEditable: true, warnings: [] }))
   return JSON.parse(buildPayload(mappings))
 }
@@ -25,7 +27,15 @@ test('the first payload of the bench has no field for a placeholder that reads t
 })
 
 test('the first payload has what the first mapping asks for, if no mapping takes every request', () => {
-  const facts = { id: 'a', action: 'agent', scheme: null, transform: null, isEditable: true, warnings: [] } as const
+  const facts = {
+    id: 'a',
+    action: 'agent',
+    scheme: null,
+    transform: null,
+    isEditable: true,
+    warnings: [],
+    ...route,
+  } as const
   const picky = { ...facts, conditions: '{"payload":{"action":["opened","closed"],"n":{"gt":4},"pr.state":"open"}}' }
   const asked = { ...picky, template: '{{pr.title}}' }
   expect(JSON.parse(buildPayload([asked]))).toEqual({ action: 'opened', pr: { state: 'open', title: 'title' } })
