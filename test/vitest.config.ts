@@ -3,23 +3,35 @@ import { availableParallelism } from 'node:os'
 import { relative } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 import type { TestModule } from 'vitest/node'
+import { describe } from './counts.ts'
 
 /** These count memory, processor time, long tasks or the versions that go live, so nothing else may run. */
 const measured = ['cost', 'linear-cost', 'many', 'page', 'scroll', 'thousand'].map(
   (name) => `test/long/${name}.test.ts`,
 )
 
-/** The files of `e2e/` in the short form: the pipe of a request from the port to the reply, hostile requests, and the start. */
+/** The files of `e2e/` in the short form: the pipe of a request from the port to the reply, and hostile requests. */
 const quick =
-  /^(?:answer-table|cli-start|hostile(?:-body|-credentials|-framing|-payloads)?|plain-schemes|signed-hooks|values)\.test\.ts$/
-/** Whole gateways, commands and browsers, and several gateways on one store. */
+  /^(?:answer-table|hostile(?:-body|-credentials|-framing|-payloads)?|plain-schemes|signed-hooks|values)\.test\.ts$/
+/** Whole gateways, commands and browsers, and what needs Postgres. */
 const whole = [
   'test/browser/**/*.test.ts',
-  'test/contract/postgres-two.test.ts',
+  'test/contract/postgres*.test.ts',
+  'test/unit/store/postgres/*.test.ts',
   ...readdirSync(new URL('e2e', import.meta.url))
     .filter((name) => name.endsWith('.test.ts') && !quick.test(name))
     .map((name) => `test/e2e/${name}`),
 ]
+
+/** Prints what the cases counted: see `npm run accept`. */
+function printCounts(modules: readonly TestModule[]): void {
+  for (const { moduleId, children } of modules) {
+    for (const test of children.allTests('passed')) {
+      const counts = describe(test.meta().counts ?? {})
+      if (counts !== '') console.log(`COUNTED ${relative('.', moduleId)} > ${test.fullName}: ${counts}`)
+    }
+  }
+}
 
 /** Prints the tests that passed only when they were tried again, with what failed before, so that they are mended. */
 function printFlaky(modules: readonly TestModule[]): void {
@@ -55,7 +67,7 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     // in CI other processes can slow a test down. A defect fails each time, because CI fixes the seed of random cases
     retry: process.env['CI'] === undefined ? 0 : 2,
-    reporters: ['default', { onTestRunEnd: printFlaky }],
+    reporters: ['default', { onTestRunEnd: printCounts }, { onTestRunEnd: printFlaky }],
     setupFiles: ['test/setup.ts'],
     // printed text is compared without colours, even where CI sets them
     env: { NO_COLOR: '1' },

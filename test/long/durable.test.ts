@@ -5,6 +5,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { createSqliteReader, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { count } from '../counts.ts'
 import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
 import { readDeliveryId, readVerdict } from '../e2e/answers.ts'
 import { gatewayToken, makeConfigDir, makeFolder, startGateway } from '../e2e/gateway.ts'
@@ -142,7 +143,7 @@ test('a second gateway on a store is refused until the first one has ended, and 
   expect(await third.stop()).toBe(0)
 })
 
-test('SIGTERM under load ends the gateway with exit code 0, and no acknowledged delivery is lost', async () => {
+test('SIGTERM under load ends the gateway with exit code 0, and no acknowledged delivery is lost', async (context) => {
   const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
   const gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
   let turn = 0
@@ -159,5 +160,6 @@ test('SIGTERM under load ends the gateway with exit code 0, and no acknowledged 
   expect(load.unexpected).toEqual([])
   await drain(gateway.dir)
   await expectEachOnce(gateway.dir, acknowledged)
+  count(context, { acknowledged: acknowledged.length, lost: 0, twice: 0 })
   expect(await next.stop()).toBe(0)
 })

@@ -4,6 +4,7 @@ import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
+import { count } from '../counts.ts'
 import { githubToken, startGitHub } from '../e2e/fakes/github-deliveries.ts'
 import { gitlabToken, startGitLab } from '../e2e/fakes/gitlab-events.ts'
 import { startStripe, stripeKey } from '../e2e/fakes/stripe-events.ts'
@@ -164,18 +165,20 @@ describe('an hour without a gateway, while GitHub, GitLab and Stripe try 1,000 d
   test(
     'on SQLite, each of 3,000 missed deliveries runs exactly once, despite two kills during the recovery',
     { timeout: 600_000 },
-    async () => {
+    async (context) => {
       const ran = await passHour(1, undefined, (dir) => ({ kind: 'file', file: join(dir, 'state/hookloom.db') }))
       expect(ran).toEqual(eachOnce)
+      count(context, { 'missed deliveries': perSender * senders.length, lost: 0, twice: 0, kills: 2 })
     },
   )
 
   test.skipIf(whyNoPostgres !== undefined)(
     'on Postgres, each of 3,000 missed deliveries runs exactly once, although two gateways recover at once and are killed',
     { timeout: 600_000 },
-    async () => {
+    async (context) => {
       const { url, drop } = await newSchema()
       expect(await passHour(2, { url }, () => ({ kind: 'url', url }))).toEqual(eachOnce)
+      count(context, { 'missed deliveries': perSender * senders.length, lost: 0, twice: 0 })
       await drop()
     },
   )

@@ -4,13 +4,13 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { readSize } from '../../src/store/sqlite/files.ts'
 import { openDatabase } from '../../src/store/sqlite/driver.ts'
 import { makeFolder, mainFile, startGateway } from '../e2e/gateway.ts'
 import { createDice, createLoad } from '../e2e/load.ts'
+import { count } from '../counts.ts'
+import { seed } from '../seed.ts'
 import { createDisk, type DiskEvent, readHistory, straceOptions } from './disk-history.ts'
 
-const seed = Number(process.env['HOOKLOOM_SEED'] ?? 1)
 const deliveries = 400
 const parts = 2
 const losses = 1_000
@@ -61,6 +61,9 @@ function openDisk(dir: string, answered: ReadonlySet<string>): Omit<Loss, 'answe
   }
 }
 
+const listFlushes = (history: readonly DiskEvent[]) =>
+  history.filter((event) => event.kind === 'sync' && event.file.endsWith('.db'))
+
 /** The history of a store that does not flush the file with this ending. */
 function forgetFlushes(history: readonly DiskEvent[], ending: string): DiskEvent[] {
   return history.map((event) => (event.kind === 'sync' && event.file.endsWith(ending) ? { ...event, began: 0 } : event))
@@ -72,7 +75,7 @@ const sum = (found: readonly Loss[]) => ({
   damaged: found.flatMap(({ damage }) => damage ?? []).slice(0, 3),
 })
 
-describe.skipIf(!hasStrace)(`losses of power, with the seed ${seed} (skipped without strace)`, () => {
+describe.skipIf(!hasStrace)('losses of power (skipped without strace)', () => {
   const dir = makeFolder()
   const folder = join(dir, 'state')
   let history: readonly DiskEvent[] = []
@@ -87,30 +90,31 @@ describe.skipIf(!hasStrace)(`losses of power, with the seed ${seed} (skipped wit
     })
     // in the pause after each part, the writer checkpoints a log of this length
     const load = createLoad({ connections: 8, pickBelow: createDice(seed), kinds: ['wake', 'agent'], padding: 12_000 })
+    const isWanted = (file: string) => [dir, folder].includes(file) || /\/hookloom\.db(?:-wal|-journal)?$/.test(file)
+    const readCalls = () => readHistory(readFileSync(calls, 'utf8').split('\n'), isWanted)
     for (let part = 1; part <= parts; part += 1) {
+      const before = listFlushes(readCalls()).length
       load.open(gateway, deliveries / parts)
       await vi.waitUntil(() => load.acknowledged.length === (part * deliveries) / parts, { timeout: 120_000 })
-      const before = readSize(join(folder, 'hookloom.db'))
-      await vi.waitUntil(() => readSize(join(folder, 'hookloom.db')) > before, { timeout: 120_000 })
+      await vi.waitUntil(() => listFlushes(readCalls()).length > before, { timeout: 120_000, interval: 1_000 })
     }
     await load.finish()
     const { pid } = JSON.parse(readFileSync(join(folder, 'gateway.json'), 'utf8'))
     process.kill(pid, 'SIGKILL')
     await gateway.kill()
-    const isWanted = (file: string) => [dir, folder].includes(file) || /\/hookloom\.db(?:-wal|-journal)?$/.test(file)
-    history = readHistory(readFileSync(calls, 'utf8').split('\n'), isWanted)
+    history = readCalls()
   }, 300_000)
 
   test('the history has each answer, and a whole checkpoint between them', () => {
     expect(history.filter(({ kind }) => kind === 'answer')).toHaveLength(deliveries)
-    const flushes = history.filter((event) => event.kind === 'sync' && event.file.endsWith('.db'))
     // the first one is of the new file
-    expect(flushes.length).toBeGreaterThan(1)
+    expect(listFlushes(history).length).toBeGreaterThan(parts)
   })
 
-  test(`${losses} losses lose no answered delivery, and damage no store`, { timeout: 600_000 }, () => {
+  test(`${losses} losses lose no answered delivery, and damage no store`, { timeout: 600_000 }, (context) => {
     const found = losePower(history, folder, losses)
-    expect(sum(found)).toEqual({ losses, lost: 0, damaged: [] })
+    expect({ seed, ...sum(found) }).toEqual({ seed, losses, lost: 0, damaged: [] })
+    count(context, { acknowledged: deliveries, lost: 0, 'losses of power': losses })
     expect(new Set(found.map(({ answered }) => answered)).size).toBeGreaterThan(50)
   })
 

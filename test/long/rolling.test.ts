@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { renderCaddyfile } from '../../src/cli/scaffold/service.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { count } from '../counts.ts'
 import { freePort, type Gateway, hookToken, makeFolder, startGateway } from '../e2e/gateway.ts'
 
 const whySkipped =
@@ -13,7 +14,7 @@ const whySkipped =
 test.skipIf(whySkipped)(
   'a rolling restart behind a balancer that reads /readyz fails no request',
   { timeout: 120_000 },
-  async () => {
+  async (context) => {
     const { url, schema, drop } = await newSchema()
     const ports = [await freePort(), await freePort(), await freePort()] as const
     const start = (port: number, dir?: string) =>
@@ -83,5 +84,6 @@ test.skipIf(whySkipped)(
       client.query<{ count: string }>(`SELECT count(*) AS count FROM ${schema}.deliveries`),
     )
     expect(Number(rows[0]?.count)).toBe(ids.size)
+    count(context, { acknowledged: ids.size, lost: 0, twice: 0, replaced: 2 })
   },
 )
