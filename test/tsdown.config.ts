@@ -146,6 +146,7 @@ export default defineConfig([
       main: 'src/cli/bin.ts',
       'transform-worker': 'src/core/transforms/worker/worker.ts',
       writer: 'src/store/sqlite/writer.ts',
+      reader: 'src/store/sqlite/reader.ts',
     },
     outputOptions: { comments: { annotation: false, jsdoc: false, legal: true } },
     dts: false,

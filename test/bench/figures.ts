@@ -25,6 +25,7 @@ export type Probe = {
     | 'cost'
     | 'flow'
     | 'runs'
+    | 'growth'
   /** True: measured once, because the probe repeats its measurements itself. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -46,6 +47,20 @@ export const runawayTimeoutMs = 200
 export const queuedRuns = 1000
 export const claimedSessions = 2000
 export const backlogJobs = 1_000_000
+export const grownDeliveries = 1_000_000
+export const grownSessions = 10_000
+/** The calls that the views of the page make. */
+export const grownCalls = [
+  '/api/deliveries?limit=200',
+  '/api/events',
+  '/api/sessions',
+  '/api/sessions/main',
+  '/api/attention',
+  '/api/hooks',
+  '/api/outlets',
+  '/api/health',
+  '/metrics',
+]
 export const flowJobs = 100_000
 export const flowKeys = 10_000
 
@@ -116,6 +131,14 @@ export const probes: readonly Probe[] = [
       { key: 'added', title: 'what the worker adds, p50, µs' },
       // the goal is from a measurement of 25 µs / 14.5 µs
       { key: 'ratio', title: 'what the worker adds / the round trip', most: 1.72 },
+    ],
+  },
+  {
+    name: 'growth',
+    figures: [
+      ...grownCalls.map((path) => ({ key: path, title: `${path} with ${grownDeliveries} deliveries, ms`, most: 200 })),
+      { key: 'alone', title: 'p99 of 4 connections, ms' },
+      { key: 'beside', title: 'the same while all of these calls are made without a pause, ms' },
     ],
   },
   {

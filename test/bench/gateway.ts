@@ -13,6 +13,8 @@ export type GatewayOptions = {
   /** An empty config directory. */
   readonly dir: string
   readonly token: string
+  /** The token of the gateway. Default: none. */
+  readonly operator?: string
   /** `single`: SQLite with a commit for each request. `memory`: SQLite in memory, which commits on the main thread. */
   readonly store: 'sqlite' | 'single' | 'memory' | 'postgres'
   /** The URL of the database, for `postgres`. */
@@ -35,6 +37,7 @@ export type GatewayOptions = {
 
 export type BenchedGateway = {
   readonly port: number
+  readonly adminPort: number
   /** Empties a store in memory, so that the memory does not fill up. */
   empty(): void
   countDoneJobs(): Promise<number>
@@ -61,6 +64,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     join(dir, 'hookloom.jsonc'),
     JSON.stringify({
       ...buildConfig(token, transforms),
+      ...(options.operator === undefined ? {} : { gateway: { token: options.operator } }),
       ...buildModelsConfig(options.modelUrl),
       ...buildStoreConfig(options.url),
       ...buildRunnerConfig(options.waits, options.slots),
@@ -76,9 +80,10 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   // as `hookloom start` logs; child.ts discards the output
   const log = createJsonLog()
   if (options.store === 'postgres') {
-    const { url } = await createHookloom({ dir, env: {}, log, write: () => {} })
+    const { url, adminUrl } = await createHookloom({ dir, env: {}, log, write: () => {} })
     return {
       port: Number(new URL(url).port),
+      adminPort: Number(new URL(adminUrl).port),
       empty: () => {},
       countDoneJobs: async () => 0,
       countQueuedJobs: async () => 0,
@@ -86,7 +91,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   }
   // outside of the watched files, as in the default configuration: otherwise each commit would wake the watcher
   const file = join(dir, 'state/hookloom.db')
-  mkdirSync(join(dir, 'state'))
+  mkdirSync(join(dir, 'state'), { recursive: true })
   const store =
     options.store === 'memory'
       ? createMemoryStore({ clock })
@@ -100,6 +105,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   const gateway = await createHookloom({ dir, env: {}, store, log, write: () => {} })
   return {
     port: Number(new URL(gateway.url).port),
+    adminPort: Number(new URL(gateway.adminUrl).port),
     empty: () => {
       if (options.store !== 'memory') return
       const full = { ...store }

@@ -1,6 +1,7 @@
 // A process that runs one probe. It measures once for each round that it is asked for.
 import { createCostProbe } from './probe-cost.ts'
 import { createFlowProbe } from './probe-flow.ts'
+import { createGrowthProbe } from './probe-growth.ts'
 import { createIsolationProbe } from './probe-isolation.ts'
 import { createMicroProbe } from './probe-micro.ts'
 import { createPostgresProbe } from './probe-postgres.ts'
@@ -35,6 +36,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createCostProbe(options)
     case 'flow':
       return createFlowProbe(options)
+    case 'growth':
+      return createGrowthProbe(options)
     case 'queue':
       return createQueueProbe(options)
     case 'postgres':

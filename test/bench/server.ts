@@ -10,7 +10,7 @@ export type ServerOptions = Omit<GatewayOptions, 'store'> & {
   readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'append' | 'koa' | 'http' | PeerKind
 }
 
-export type ServerRequest = 'usage' | 'heap' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
+export type ServerRequest = 'usage' | 'heap' | 'admin port' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
 /**
  * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: that of this thread alone; 0 for a
  * peer, and if the system does not show it. `jobs`: the number of finished jobs. `queued`: the number of waiting jobs. `heap`: the bytes of
@@ -20,6 +20,7 @@ export type ServerReply = { readonly result: number } | { readonly failure: stri
 
 type Served = {
   readonly port: number
+  readonly adminPort?: number
   empty(): void
   countDoneJobs(): Promise<number>
   countQueuedJobs(): Promise<number>
@@ -71,6 +72,8 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
       const { heapUsed, external } = process.memoryUsage()
       return heapUsed + external
     }
+    case 'admin port':
+      return served.adminPort ?? 0
     case 'jobs':
       return served.countDoneJobs()
     case 'queued':

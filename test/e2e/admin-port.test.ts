@@ -350,6 +350,8 @@ describe('list of refusals', () => {
       isKept: true,
       nearestHook: null,
       signature: null,
+      proofs: [],
+      expects: [],
       hook: 'wake',
       status: 400,
       code: 'payload-invalid',

@@ -22,6 +22,7 @@ const mappings = [
     messageTemplate: 'Say {{text}}',
     deliver: false,
   },
+  { id: 'kept', match: { path: 'kept' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true },
   {
     id: 'github',
     match: { path: 'github' },
@@ -115,6 +116,30 @@ describe('the bench of the admin API', () => {
     await expect.poll(() => tryIt('review', { title: 'x' })).toMatchObject({ isLive: true, decision: 'accept' })
   })
 
+  test('a draft is compared with the live code on kept requests, and a path that none of them has is named', async () => {
+    for (const text of ['one', 'two']) {
+      await post({ ...gateway, token: hookToken }, 'kept', { text, by: { name: 'Ada' } })
+    }
+    const ask = (template: string) => call('/api/try/kept', { hook: 'kept', mappingId: 'kept', template })
+    expect(await ask('Say {{text}}')).toMatchObject({ report: { total: 2, counts: { same: 2 } }, unread: [] })
+    await expect
+      .poll(() => ask('Say {{text}} {{by.nmae}}{{by.nmae}}'))
+      .toMatchObject({
+        report: { compared: 'live', total: 2, counts: { same: 0, changed: 2 } },
+        unread: [{ path: 'by.nmae', near: 'by.name' }],
+      })
+    expect(await call('/api/try/kept', { hook: 'kept', template: 'Say {{' })).toMatchObject({ answered: 400 })
+    // a new mapping comes after the others
+    expect(await call('/api/try/kept', { hook: 'kept', template: 'new' })).toMatchObject({
+      report: { counts: { same: 2 } },
+    })
+    const { samples } = await call('/api/samples?hook=kept')
+    expect(samples).toMatchObject([
+      { kind: 'kept', summary: 'Say two' },
+      { kind: 'kept', summary: 'Say one' },
+    ])
+  })
+
   test('a draft template is tried in its own mapping, and in a new mapping of an unknown hook', async () => {
     const draft = { mappingId: 'github', template: 'Now {{n}}' }
     expect(await tryIt('github', { n: 7 }, { draft })).toMatchObject({
@@ -189,7 +214,7 @@ describe('the bench of the admin API', () => {
     expect(listed).toMatchObject({ answered: 200, canEdit: true, hooksUrl: gateway.url })
     expect(JSON.stringify(listed)).not.toMatch(/hidden-word|it-is-a-long-secret/)
     const hooks = new Map((listed['hooks'] as { name: string }[]).map((hook) => [hook.name, hook]))
-    expect([...hooks.keys()]).toEqual(['review', 'plain', 'github', 'agent', 'wake'])
+    expect([...hooks.keys()]).toEqual(['review', 'plain', 'kept', 'github', 'agent', 'wake'])
     expect(hooks.get('review')).toMatchObject({
       proof: { token: true, schemes: [] },
       mappings: [

@@ -187,8 +187,10 @@ describe('reading commands next to a running gateway', () => {
       { hook: 'agent', status: 400, code: 'payload-invalid' },
     ])
     for (const refusal of refused) {
-      expect(Object.keys(refusal).toSorted()).toEqual(
-        'requestId receivedAt client credential path hook nearestHook signature status code error reason trace isStranger isKept'
+      const { whyNotKept, ...fields } = refusal
+      expect(whyNotKept === undefined).toBe(refusal['isKept'])
+      expect(Object.keys(fields).toSorted()).toEqual(
+        'requestId receivedAt client credential path hook nearestHook signature status code error reason trace isStranger isKept proofs expects'
           .split(' ')
           .toSorted(),
       )

@@ -13,7 +13,7 @@ export const discordKey: KeyObject = discordKeys.privateKey
 
 /** Each id is the name of the scheme. */
 const mappings: MappingInput[] = [
-  ...['slack', 'zoom', 'twitch', 'front', 'intercom', 'xero', 'standard-webhooks'].map((id) => ({
+  ...['slack', 'zoom', 'twitch', 'front', 'intercom', 'xero', 'mcp-events'].map((id) => ({
     match: { path: id },
     verify: settingsOf(findRow(id)),
   })),

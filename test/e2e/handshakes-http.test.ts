@@ -178,8 +178,8 @@ describe('signed handshakes by POST', () => {
     ],
     [
       'MCP Events',
-      () => signAs('standard-webhooks', '{"type":"verification","challenge":"c-1"}'),
-      () => signAs('standard-webhooks', '{"type":"verification","challenge":"c-1"}', [], 'other'),
+      () => signAs('mcp-events', '{"type":"verification","challenge":"c-1"}'),
+      () => signAs('mcp-events', '{"type":"verification","challenge":"c-1"}', [], 'other'),
       { status: 200, type: asJson, body: '{"challenge":"c-1"}' },
     ],
     [

@@ -1,6 +1,6 @@
 // The examples of "Run in production" work with the real programs nginx and Caddy, and name metrics that the gateway has.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { request as requestPlain } from 'node:http'
 import { join } from 'node:path'
@@ -74,6 +74,20 @@ async function sendThrough(
 
 /** The client with the guesses is locked out, and the other one is not. */
 const expectedStatuses = [200, new Set([401]), 429, 200]
+
+// the default of Debian is a home that everybody can read, with the fixtures in it
+test.skipIf(process.getuid?.() !== 0 || !hasProgram('useradd', '--help'))(
+  'no other user can read the home that the page makes for the user of the service (needs root, useradd)',
+  () => {
+    const [line = ''] = /^useradd .*$/m.exec(readPage(page)) ?? []
+    const prefix = makeFolder()
+    for (const folder of ['etc', 'var/lib']) mkdirSync(join(prefix, folder), { recursive: true })
+    for (const name of ['passwd', 'group', 'shadow', 'gshadow']) writeFileSync(join(prefix, 'etc', name), '')
+    const [program = '', ...args] = line.split(' ')
+    execFileSync(program, ['--prefix', prefix, ...args])
+    expect((statSync(join(prefix, 'var/lib/hookloom')).mode & 0o777).toString(8)).toBe('700')
+  },
+)
 
 test.skipIf(!hasProgram('nginx', '-v') || !hasProgram('openssl', 'version'))(
   'nginx with the configuration of the page forwards requests over TLS with the address of their sender (needs nginx, openssl)',

@@ -97,7 +97,7 @@ describe('a source of a plugin', () => {
     const probed = await runCommand(['doctor', '--json'], { dir })
     expect(probed.json()).toContainEqual({ name: 'source-tides', ok: true, detail: 'The buoy is afloat.' })
     const { properties } = JSON.parse((await runCommand(['schema'], { dir })).stdout)
-    expect(properties.sources.additionalProperties.oneOf[0]).toMatchObject({
+    expect(properties.sources.additionalProperties.oneOf.at(-1)).toMatchObject({
       properties: { kind: { const: 'buoy', description: 'The heights of a buoy.' }, server: {}, token: {} },
       required: ['kind', 'server', 'token'],
       additionalProperties: false,
@@ -127,7 +127,7 @@ describe('a source of a plugin', () => {
   test('without plugins, a section of sources is an error', async () => {
     const dir = makeConfigDir({ config: toConfig({}, { plugins: [] }) })
     const { code, stdout } = await runCommand(['check'], { dir })
-    expect(stdout).toContain('sources.tides is an unknown key')
+    expect(stdout).toContain('sources.tides.kind: expected "mcp-events"')
     expect(code).toBe(78)
   })
 
@@ -147,12 +147,18 @@ describe('a source of a plugin', () => {
     const probed = await runCommand(['doctor'], { dir: gateway.dir })
     expect(probed.stdout).toContain('sources.tides: The buoy answered 401')
     const headers = { authorization: `Bearer ${gatewayToken}` }
-    const api = await (await fetch(`${gateway.adminUrl}/api/health`, { headers })).text()
-    expect(api).toContain('sources.tides: The buoy answered 401')
+    const readHealth = async () => (await fetch(`${gateway.adminUrl}/api/health`, { headers })).json()
+    const problems = ['The buoy answered 401 to ***']
+    expect(await readHealth()).toMatchObject({
+      problems: [{ detail: 'sources.tides: The buoy answered 401 to ***' }],
+      sources: [{ name: 'sources.tides', lastGoodAt: null, problems }],
+    })
     heights = [{ id: 1, cm: 120 }]
     status = 200
     await expect.poll(() => readHeights(gateway)).toEqual(['120'])
     await expect.poll(() => readDegradedBy(gateway)).toEqual([])
+    const lastGoodAt = expect.stringMatching(/^\d{4}-/)
+    expect(await readHealth()).toMatchObject({ sources: [{ name: 'sources.tides', lastGoodAt, problems: [] }] })
     expect(lines.filter((line) => line.includes('heights were read'))).toEqual([
       'heights were read with *** {"heights":1,"token":"***"}',
     ])

@@ -285,3 +285,26 @@ describe('the text of a refused request', () => {
     expect(lines.join('\n')).not.toContain('canary-')
   })
 })
+
+test('a refused request that is not kept says why', async () => {
+  const inside = await startInside({ config: buildConfig(secret, { quarantine: { maxBodyBytes: 4_096 } }) })
+  const wrong = { 'x-github-event': 'push', 'x-hub-signature-256': toSignature(formerSecret, '{}') }
+  const cases = [
+    [await post(inside, '/plain', {}, '{}'), 'it was refused before its body was read'],
+    [await post(inside, '/github', wrong, JSON.stringify({ text: 'x'.repeat(5_000) })), 'more than 4096 bytes'],
+    [await post(inside, '/github', { ...wrong, authorization: `Bearer ${gatewayToken}` }, '{}'), 'the gateway token'],
+    [
+      await post(
+        inside,
+        '/plain',
+        { authorization: `Bearer ${hookToken}`, 'idempotency-key': 'k'.repeat(2_000) },
+        '{}',
+      ),
+      'only its sender can correct it',
+    ],
+  ] as const
+  for (const [{ requestId }, why] of cases) {
+    const { stdout } = await runCommand(['show', requestId], { dir: inside.dir })
+    expect(stdout).toMatch(new RegExp(`kept +no: .*${why}`))
+  }
+})

@@ -136,16 +136,16 @@ describe('a run as a resource', () => {
     const headers = { authorization: `Bearer ${gatewayToken}`, 'content-type': 'application/json' }
     const order = async (path: string, method: string, body: object) =>
       fetch(`${gateway.adminUrl}/api/${path}`, { method, headers, body: JSON.stringify(body) })
-    await order('pauses', 'POST', { what: 'all', by: 'ada@desk', reason: 'Acme pays late.' })
+    await order('pauses', 'POST', { what: 'all', by: 'olga@desk', reason: 'Acme pays late.' })
     const runId = await run(gateway)
     const paused = read(await ask(gateway, runId))
     expect(paused['waits']).toMatch(
       /^waits until somebody resumes it, because everything was paused at \d\d:\d\d:\d\dZ$/,
     )
-    await order('cancel', 'POST', { what: runId, by: 'ada@desk', reason: 'Acme pays late.' })
+    await order('cancel', 'POST', { what: runId, by: 'olga@desk', reason: 'Acme pays late.' })
     const cancelled = read(await ask(gateway, runId))
     expect(cancelled).toMatchObject({ state: 'cancelled', reason: 'The run was cancelled.' })
-    expect(JSON.stringify([paused, cancelled])).not.toMatch(/ada|Acme/)
+    expect(JSON.stringify([paused, cancelled])).not.toMatch(/olga|Acme/)
   })
 
   test('another token gets the same answer for a run as for an id that does not exist', async () => {
