@@ -127,6 +127,9 @@ function* findWait(job: Row, shared: Shared): Script<Found> {
   if (isLater)
     return { kind: 'retry', forMs: runAt - now, attempts: Number(job['attempts']), failing: readFailing(job, now) }
   if (settings !== undefined && job['key_id'] !== null) return yield* findFlowWait(job, shared)
+  // the next claim gives the job its key, with the same quiet period
+  const quietMs = settings === undefined ? 0 : Number(job['created_at']) + settings.delayMs - now
+  if (quietMs > 0) return { kind: 'quiet', forMs: quietMs }
   const runningId = readId(job['lane'] === null ? null : job['lane_running'])
   const jobs = Number(job['lane_before'])
   if (runningId !== undefined || jobs > 0) return { kind: 'session', runningId, jobs }

@@ -100,6 +100,8 @@ export function describeWaits(stage: () => Stage): void {
     test('a job can wait for its quiet period, and a failed job waits for its retry', async () => {
       const { store } = stage()
       const [a, retried] = await appendJobs(flowJob({ key: 'a', delay: '190s' }), flowJob({ key: 'b' }))
+      // no claim has given the job its key yet
+      expect(await read(a)).toBe('waits until 14:03:10Z for a quiet period')
       const job = await claimFirst()
       expect(job.id).toBe(retried)
       await store.report(job, { outcome: { kind: 'retry', afterMs: 11 * 3_600_000, error: 'busy' } })
