@@ -86,7 +86,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'deliveries' }).click()
     await page.locator('.states').getByRole('link', { name: 'all' }).click()
     await page.locator('.rows .row', { hasText: 'Order o-2' }).click()
-    const said = page.getByRole('region', { name: 'Beginning of the reply' })
+    const said = page.locator('section[aria-label="Beginning of the reply"] .markdown')
     await said.waitFor(wait)
     expect(await said.innerText()).toContain('Order o-2')
   })
@@ -118,7 +118,9 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
 
   test('refusals of one unknown client are one muted row, and do not count as needing attention', async () => {
     const before = (await stage.ask('/api/attention'))['count']
-    for (let sent = 0; sent < 7; sent += 1) await fetch(`${stage.gateway.url}/orders`, { method: 'POST' })
+    // from the address of the sender of the accepted orders, with another user agent
+    const headers = { 'user-agent': 'masscan/1.3' }
+    for (let sent = 0; sent < 7; sent += 1) await fetch(`${stage.gateway.url}/orders`, { method: 'POST', headers })
     await show(page, '')
     await page.locator('.row.refused.quiet', { hasText: '× 7' }).waitFor(wait)
     expect(await page.locator('.row.refused').count()).toBe(1)
@@ -136,7 +138,7 @@ describe.skipIf(!hasBrowser)('questions that the page answers in Chromium', () =
     await page.locator('#detail .tree', { hasText: 'i-7' }).waitFor(wait)
     await page.locator('#detail').getByText('hookloom verify --explain').waitFor(wait)
     await page.getByRole('button', { name: 'add this hook' }).click()
-    await page.getByLabel('Prompt, as the agent reads it').getByText('"invoice":"i-7"').waitFor(wait)
+    await page.locator('.beside [aria-label=after]').getByText('"invoice":"i-7"').waitFor(wait)
     expect(stage.errors).toEqual([])
   })
 })
