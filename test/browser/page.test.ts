@@ -227,9 +227,8 @@ describe.skipIf(!hasBrowser)(
         await page.reload()
         await page.locator('#detail').getByText('unauthorized').waitFor(wait)
         await show(page, '')
-        // the browser logs that no delivery has the id, once for each time that the page asked
-        const statuses = stage.errors.splice(0).map((error) => /status of \d+/.exec(error)?.[0] ?? error)
-        expect([...new Set(statuses)]).toEqual(['status of 404'])
+        // the browser logs that no delivery has the id
+        expect(stage.errors.splice(0)).toEqual([expect.stringContaining('status of 404')])
       })
 
       test('a paused list counts new deliveries, and shows them when it is resumed', async () => {
@@ -665,7 +664,7 @@ describe.skipIf(!hasBrowser)(
       await show(page, 'view=sessions&session=main/hook:review')
       await page.locator('.message.user').first().waitFor(wait)
       await page.locator('.message.assistant').first().waitFor(wait)
-      await page.getByRole('link', { name: /^main.* main · / }).click()
+      await page.getByRole('link', { name: /^main main/ }).click()
       await page.locator('.event-line', { hasText: 'The backup is old.' }).waitFor(wait)
       expect(await page.locator('.event-line.waits').count()).toBeGreaterThanOrEqual(0)
     })
