@@ -343,7 +343,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     edited,
     createThreads,
     store,
-    savesTemplates: development,
+    development,
     makeTransform,
     replayer,
     findTargets: jobs.findTargets,

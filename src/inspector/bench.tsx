@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields, SentFields } from '../model/api/bench.ts'
 import { call } from './api.ts'
+import { CodeBox } from './code.tsx'
 import { toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { Link } from './link.tsx'
@@ -43,10 +44,10 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
   const modules = new Map(
     found?.mappings.flatMap(({ transform }) => (transform === null ? [] : [[transform.module, transform.file]])),
   )
-  const samples = useSamples(hook, saved)
+  const { samples, code = [] } = useSamples(hook, saved)
   const draft = typed && readDraft(typed)
   const { tried, problem, wait } = useTried(hook, typed, saved)
-  const { tried: before } = useTried(hook, draft && typed && { ...typed, template: undefined }, saved)
+  const { tried: before } = useTried(hook, draft && typed && { ...typed, template: undefined, code: undefined }, saved)
   const kept = useDraftReport(hook, problem === '' ? draft : undefined, saved)
   const mappings = found?.mappings ?? []
   const hasTemplate = typed?.template !== undefined || mappings.some((mapping) => mapping.template !== null)
@@ -107,6 +108,17 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
           <Acts hook={hook} hooksUrl={all?.hooksUrl ?? ''} typed={typed} mappings={mappings} report={report} />
         )}
       </div>
+      {typed !== undefined &&
+        code.map((one) => (
+          <CodeBox
+            key={one.module}
+            saved={one}
+            file={modules.get(one.module) ?? ''}
+            typed={typed}
+            onChange={change}
+            report={report}
+          />
+        ))}
       {typed === undefined ? (
         <p class="empty">Reading …</p>
       ) : (
@@ -237,7 +249,7 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
     <>
       <button
         type="button"
-        class={typed.template === undefined ? 'primary' : ''}
+        class={readDraft(typed) === undefined ? 'primary' : ''}
         id="send"
         onClick={() => report(send())}
       >

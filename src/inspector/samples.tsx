@@ -1,21 +1,23 @@
 // A menu of the samples with which a hook can be tried.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { SampleFields } from '../model/api/bench.ts'
+import type { ModuleText, SampleFields } from '../model/api/bench.ts'
 import { call } from './api.ts'
 import { formatClock, markUnseen } from './format.ts'
 
-/** Reads the samples of a hook again after each save. */
-export function useSamples(hook: string, saved: string): readonly SampleFields[] | undefined {
-  const [samples, setSamples] = useState<readonly SampleFields[]>()
+type Samples = { readonly samples: readonly SampleFields[]; readonly code: readonly ModuleText[] }
+
+/** Reads the samples of a hook, and the code that can be tried with changes, again after each save. */
+export function useSamples(hook: string, saved: string): Partial<Samples> {
+  const [found, setFound] = useState<Partial<Samples>>({})
   useEffect(() => {
     const ended = new AbortController()
     void call('GET /api/samples', { query: { hook }, signal: ended.signal })
-      .then((found) => setSamples(found.samples))
-      .catch(() => !ended.signal.aborted && setSamples([]))
+      .then(setFound)
+      .catch(() => !ended.signal.aborted && setFound({ samples: [] }))
     return () => ended.abort()
   }, [hook, saved])
-  return samples
+  return found
 }
 
 /** A kept request by its time and by what became of it. */

@@ -12,11 +12,12 @@ const slowMs = 400
 /** Kept requests are tried when nobody has typed for this time. */
 const restMs = 300
 
-type Draft = Pick<BenchInput, 'mappingId'> & { readonly template: string }
+type Draft = Partial<Pick<BenchInput, 'template' | 'mappingId' | 'code'>>
 
-/** The unsaved template of the input. Undefined if there is none, or if it is blank. */
-export function readDraft({ template, mappingId }: BenchInput): Draft | undefined {
-  return template === undefined || template.trim() === '' ? undefined : { template, mappingId }
+/** The unsaved template and the unsaved code of the input. Undefined if there is none. A blank template is none. */
+export function readDraft({ template, mappingId, code }: BenchInput): Draft | undefined {
+  const hasTemplate = template !== undefined && template.trim() !== ''
+  return hasTemplate || code !== undefined ? { code, ...(hasTemplate && { template, mappingId }) } : undefined
 }
 
 type Answer<Found> = { readonly found: Found | undefined; readonly problem: string }
@@ -35,7 +36,7 @@ export function useTried(hook: string, typed: BenchInput | undefined, saved: str
       clearTimeout(start)
       ended.abort()
     }
-  }, [hook, typed?.body, typed?.headers, typed?.query, typed?.template, typed?.mappingId, saved])
+  }, [hook, typed?.body, typed?.headers, typed?.query, typed?.template, typed?.mappingId, typed?.code, saved])
 
   async function run(input: BenchInput, signal: AbortSignal): Promise<void> {
     setWait('short')
@@ -80,6 +81,6 @@ export function useDraftReport(hook: string, draft: Draft | undefined, saved: st
       clearTimeout(start)
       ended.abort()
     }
-  }, [hook, draft?.template, draft?.mappingId, saved])
+  }, [hook, draft?.template, draft?.mappingId, draft?.code, saved])
   return { compared: found, problem, isBusy }
 }

@@ -1,5 +1,5 @@
 // The request that somebody types on the bench of a hook. It is kept until the page is loaded again.
-import type { HookFields, TypedRequest } from '../model/api/bench.ts'
+import type { HookFields, ModuleText, TypedRequest } from '../model/api/bench.ts'
 import type { RequestFields } from '../model/api/answers.ts'
 
 /** `headers`: one line `name: value` for each header. `template`: the draft; undefined if the saved template is tried. */
@@ -10,6 +10,8 @@ export type BenchInput = {
   readonly template: string | undefined
   /** The mapping whose template the draft replaces. Undefined for a new mapping. */
   readonly mappingId: string | undefined
+  /** The unsaved text of a transform; undefined if all are tried as they are on disk. */
+  readonly code: ModuleText | undefined
 }
 
 const typed = new Map<string, BenchInput>()
@@ -31,6 +33,7 @@ export const emptyBenchInput: BenchInput = {
   query: {},
   template: undefined,
   mappingId: undefined,
+  code: undefined,
 }
 
 /** Whether the last placeholder of a template is not closed yet. */
@@ -43,7 +46,7 @@ export function toBenchInput({
   headers,
   query,
   body,
-}: Pick<RequestFields, 'headers' | 'query' | 'body'>): Omit<BenchInput, 'template' | 'mappingId'> {
+}: Pick<RequestFields, 'headers' | 'query' | 'body'>): Omit<BenchInput, 'template' | 'mappingId' | 'code'> {
   const lines = Object.entries(headers).filter(([, value]) => value !== '[secret]' && !/[\r\n]/.test(value))
   return { body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
 }

@@ -1,7 +1,10 @@
 // A draft on the bench: what it changes on kept requests, as somebody types, on each engine.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
+import { writeFiles } from '../e2e/gateway.ts'
 import { describeFilled } from './filled.ts'
 import { findBarriers, shoot, show, type Stage, startStage, transform } from './stage.ts'
 
@@ -14,7 +17,14 @@ const orders = {
   channel: 'last',
   retain: true,
 }
-const review = { id: 'review', match: { path: 'review' }, transform: { module: 'review.ts' }, deliver: false }
+const review = {
+  id: 'review',
+  match: { path: 'review' },
+  transform: { module: 'review.ts' },
+  deliver: false,
+  retain: true,
+}
+const file = 'hooks/transforms/review.ts'
 const hostile = '<img src=x onerror=alert(1)> \u202e'
 
 describeFilled('a draft on the bench', (fill) => {
@@ -42,7 +52,7 @@ describeFilled('a draft on the bench', (fill) => {
         channels: { default: { channel: 'telegram', to: '42' }, telegram: { botToken, baseUrl } },
       },
     })
-    stage = await startStage({ dir, files: { 'hooks/transforms/review.ts': transform }, development: true })
+    stage = await startStage({ dir, files: { [file]: transform }, development: true })
     page = await stage.open()
     for (let no = 1; no <= 50; no += 1) {
       const customer = no <= 2 ? { name: hostile, city: 'Paris' } : { name: 'Ada' }
@@ -137,6 +147,37 @@ describeFilled('a draft on the bench', (fill) => {
     await page.unroute('**/api/try/kept', slow)
     expect(await stage.ask('/api/deliveries?limit=1')).toEqual(before)
     await page.getByRole('button', { name: 'discard' }).click()
+  })
+
+  test('code is tried as it is typed, with before and after and the kept requests, and the file stays as it is', async () => {
+    for (const title of ['one', 'two', 'three']) await stage.post('review', { title })
+    await show(page, 'view=hooks&bench=review')
+    await page.locator('.request summary', { hasText: 'Code of review.ts' }).click()
+    const code = page.getByLabel('Code of review.ts')
+    expect(await code.inputValue()).toBe(transform)
+    await page.locator('#decision').waitFor(wait)
+    await page.locator('#bench-body').fill('{"title":"bench"}')
+    await code.fill(transform.replace("'Review '", "'Look at '"))
+    const sides = page.getByLabel('Before and after')
+    await sides.getByLabel('before', { exact: true }).getByText('Review bench').waitFor(wait)
+    await sides.getByLabel('after', { exact: true }).getByText('Look at bench').waitFor(wait)
+    await kept().getByText('On the last 3 requests: 3 changed').waitFor(wait)
+    expect(await findBarriers(page)).toEqual([])
+    await shoot(page, 'bench-code')
+    await code.fill(`${transform} (`)
+    await page.locator('.result').getByText('transform-build-failed').first().waitFor(wait)
+    await page.getByRole('button', { name: 'discard' }).click()
+    await page.locator('.result .kept').waitFor({ ...wait, state: 'detached' })
+    expect(await code.inputValue()).toBe(transform)
+    expect(readFileSync(join(stage.gateway.dir, file), 'utf8')).toBe(transform)
+    // a draft that was saved in the editor is no draft
+    const saved = transform.replace("'Review '", "'Saved '")
+    await code.fill(saved)
+    await kept().waitFor(wait)
+    writeFiles(stage.gateway.dir, { [file]: saved })
+    await page.locator('.request summary', { hasText: 'Code of review.ts' }).waitFor(wait)
+    await page.locator('.result').getByText('Saved bench').first().waitFor(wait)
+    await page.locator('.result .kept').waitFor({ ...wait, state: 'detached' })
   })
 
   test('text of a request is text in both columns', async () => {

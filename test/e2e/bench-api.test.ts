@@ -22,6 +22,14 @@ const mappings = [
     messageTemplate: 'Say {{text}}',
     deliver: false,
   },
+  {
+    id: 'coded',
+    match: { path: 'coded' },
+    transform: { module: 'review.ts' },
+    messageTemplate: 'Say {{title}}',
+    deliver: false,
+    retain: true,
+  },
   { id: 'kept', match: { path: 'kept' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true },
   {
     id: 'github',
@@ -114,6 +122,77 @@ describe('the bench of the admin API', () => {
       .toMatchObject({ isLive: false, decision: 'park', problem: { code: 'transform-build-failed' } })
     writeFiles(gateway.dir, { 'hooks/transforms/review.ts': code })
     await expect.poll(() => tryIt('review', { title: 'x' })).toMatchObject({ isLive: true, decision: 'accept' })
+  })
+
+  test('unsaved code is tried in place of its file, with its errors, and has no effects', async () => {
+    const tryCode = (text: string, module = 'review.ts') =>
+      tryIt('review', { title: 'x' }, { draft: { code: { module, text } } })
+    expect(await call('/api/samples?hook=review')).toMatchObject({ code: [{ module: 'review.ts', text: code }] })
+    expect(await call('/api/samples?hook=plain')).toMatchObject({ code: [] })
+    expect(await tryCode(code.replace("'tried '", "'typed '"))).toMatchObject({
+      isLive: true,
+      decision: 'accept',
+      mappingId: 'review',
+      log: ['seen x'],
+      actions: [{ fields: { message: 'typed x' } }],
+    })
+    expect(await tryIt('review', { title: 'x' })).toMatchObject({ actions: [{ fields: { message: 'tried x' } }] })
+    expect(await tryCode('export default ({')).toMatchObject({
+      decision: 'park',
+      problem: { code: 'transform-build-failed', frame: expect.stringContaining('review.ts:1') },
+    })
+    expect(await tryCode('export default () => { throw new TypeError("typed") }')).toMatchObject({
+      decision: 'park',
+      problem: { code: 'transform-failed', frame: expect.stringContaining('TypeError: typed') },
+    })
+    const made = join(gateway.dir, 'made.txt')
+    const writes = `import { writeFileSync } from 'node:fs'
+      export default () => { writeFileSync(${JSON.stringify(made)}, '') ; return { message: 'x' } }`
+    expect(await tryCode(writes)).toMatchObject({
+      decision: 'park',
+      problem: { frame: expect.stringContaining('writeFileSync') },
+    })
+    expect(existsSync(made)).toBe(false)
+    expect(await tryCode('for (;;);\nexport default () => null')).toMatchObject({ decision: 'park' })
+    expect(await tryCode(code)).toMatchObject({ decision: 'accept' })
+    expect(await tryCode(code, 'other.ts')).toMatchObject({ answered: 404 })
+    expect(readFileSync(join(gateway.dir, 'hooks/transforms/review.ts'), 'utf8')).toBe(code)
+  })
+
+  test('unsaved code and an unsaved template are compared with the live code on kept requests', async () => {
+    await post({ ...gateway, token: hookToken }, 'coded', { title: 'one' })
+    const ask = (draft: object) => call('/api/try/kept', { hook: 'coded', ...draft })
+    const text = code.replaceAll('served', 'typed').replaceAll('tried', 'typed')
+    expect(await ask({ code: { module: 'review.ts', text: code } })).toMatchObject({ report: { counts: { same: 1 } } })
+    expect(await ask({ code: { module: 'review.ts', text } })).toMatchObject({
+      report: { total: 1, counts: { changed: 1 } },
+      unread: [],
+    })
+    const both = { code: { module: 'review.ts', text }, mappingId: 'coded', template: 'Say {{titel}}' }
+    expect(await ask(both)).toMatchObject({ report: { total: 1 }, unread: [{ path: 'titel' }] })
+  })
+
+  test('only an operator who may change everything runs unsaved code, and only under hookloom dev', async () => {
+    const draft = { code: { module: 'review.ts', text: code } }
+    const operator = await call('/api/tokens', { name: 'operator', may: ['operate'] })
+    const ask = async (path: string, body: object) =>
+      await fetch(`${gateway.adminUrl}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${String(operator['token'])}` },
+        body: JSON.stringify(body),
+      })
+    expect((await ask('/api/try', { hook: 'review', body: '{}' })).status).toBe(200)
+    expect((await ask('/api/try', { hook: 'review', body: '{}', draft })).status).toBe(401)
+    expect((await ask('/api/try/kept', { hook: 'review', ...draft })).status).toBe(401)
+    const production = await startInside({
+      config: { hooks: { mappings } },
+      files: { 'hooks/transforms/review.ts': code },
+    })
+    const { adminUrl } = production
+    expect(await call('/api/samples?hook=review', undefined, adminUrl)).toMatchObject({ code: [] })
+    const refused = { answered: 409, error: expect.stringContaining('hookloom dev') }
+    expect(await call('/api/try', { hook: 'review', body: '{}', draft }, adminUrl)).toMatchObject(refused)
+    expect(await call('/api/try/kept', { hook: 'review', ...draft }, adminUrl)).toMatchObject(refused)
   })
 
   test('a draft is compared with the live code on kept requests, and a path that none of them has is named', async () => {
@@ -214,7 +293,7 @@ describe('the bench of the admin API', () => {
     expect(listed).toMatchObject({ answered: 200, canEdit: true, hooksUrl: gateway.url })
     expect(JSON.stringify(listed)).not.toMatch(/hidden-word|it-is-a-long-secret/)
     const hooks = new Map((listed['hooks'] as { name: string }[]).map((hook) => [hook.name, hook]))
-    expect([...hooks.keys()]).toEqual(['review', 'plain', 'kept', 'github', 'agent', 'wake'])
+    expect([...hooks.keys()]).toEqual(['review', 'plain', 'coded', 'kept', 'github', 'agent', 'wake'])
     expect(hooks.get('review')).toMatchObject({
       proof: { token: true, schemes: [] },
       mappings: [

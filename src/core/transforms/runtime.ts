@@ -11,7 +11,7 @@ import { createBreakers } from './pool/breaker.ts'
 import type { Bundle } from './modules/build.ts'
 import { toFailedOutcome } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
-import { createBundleCache, buildStandIn } from './modules/bundle-cache.ts'
+import { createBundleCache, buildStandIn, type Drafts } from './modules/bundle-cache.ts'
 import type { Task } from './pool/calls-in-flight.ts'
 import type { Pool, PoolSettings } from './pool/pool.ts'
 import { createPools, type SharedPool } from './pool/pools.ts'
@@ -47,11 +47,13 @@ export type TransformRuntime = {
    * sends its code to the thread again, and starts threads with its own settings if none run.
    * @param root a real path from `resolveTransformsRoot`
    * @param settings the limits and the `process.env` of these transforms
+   * @param drafts unsaved texts of modules, in place of their files
    */
   load(wanted: {
     root: string
     refs: readonly TransformRef[]
     settings: PoolSettings
+    drafts?: Drafts
   }): Promise<ReadonlyMap<string, Transform>>
   /** Keeps the threads of these transforms running, in addition to those of the newest load. Each call replaces the previous one. */
   serve(transforms: ReadonlyMap<string, Transform>): void
@@ -123,13 +125,13 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     return [...good].find(([, { post }]) => post.id === id)
   }
 
-  const load: TransformRuntime['load'] = async ({ root, refs, settings }) => {
+  const load: TransformRuntime['load'] = async ({ root, refs, settings, drafts }) => {
     const shared = pools.share(settings)
     const pool = shared.acquire()
     newest?.release()
     newest = shared
     const wanted = groupRefs(refs)
-    const built = await bundles.build(root, [...wanted.keys()])
+    const built = await bundles.build(root, [...wanted.keys()], drafts)
     const results = await Promise.all(
       built.map(async (one): Promise<[string, Result]> => {
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]

@@ -100,7 +100,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     ...handleStream({ ...parts, operators }),
     ...handlePage({ keys, operators, auditor: parts.auditor }),
     ...handleReplays(parts),
-    ...handleBench(parts),
+    ...handleBench({ ...parts, operators }),
     ...handleShapes(parts),
     ...handleRecover(parts),
     'POST /api/mappings/{id}/arm': async ({ params }) => {

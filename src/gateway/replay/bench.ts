@@ -4,6 +4,7 @@ import { saveTemplate } from '../config/save-template.ts'
 import type { Env } from '../config/env.ts'
 import type {
   MadeTransformFields,
+  ModuleText,
   SampleFields,
   SavedMappingFields,
   DraftReport,
@@ -22,7 +23,8 @@ import { decide } from '../../core/mapping/pipeline.ts'
 import { buildDelivery, checkBody, convertRequest } from '../../core/mapping/delivery.ts'
 import type { ReplayThreads } from '../../core/transforms/runtime.ts'
 import type { CapturableRequest } from './capture.ts'
-import { createGenerationWithDraft, type Draft as KeptDraft, parseDraft, tryDraft } from './drafts.ts'
+import { type Draft, tryDraft } from './drafts.ts'
+import { createOverlay, type Unsaved, type UnsavedTemplate, withTemplate } from './unsaved.ts'
 import { toComparedAction } from './outcome.ts'
 import { withTransforms } from './replay.ts'
 import type { Replayer } from './replayer.ts'
@@ -34,9 +36,6 @@ import type { LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
 import type { KeptQuery } from '../../store/queries.ts'
 import type { StoreReader } from '../../store/store.ts'
 
-/** An unsaved template. Without `mappingId`, it belongs to a new mapping of the hook, after those of the configuration. */
-type Draft = { readonly mappingId?: string | undefined; readonly template: string }
-
 /** Writes the module, the types, the first fixture and the mapping for a hook, from a typed request. Throws as `hookloom new` does. */
 export type MakeTransform = (request: TypedRequest) => Promise<MadeTransformFields>
 
@@ -45,16 +44,18 @@ export type HookBench = {
    * Tries a request. `isWanted` is called when the request can run, and returns false if its client has left. Throws `conflict` in that
    * case, `config-invalid` if the configuration on disk is invalid, and `usage-invalid` if the draft is invalid.
    */
-  try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
+  try(request: TypedRequest, draft: Unsaved | undefined, isWanted: () => boolean): Promise<TriedFields>
   /** Tries a draft with kept requests; see `tryDraft`. Throws `config-invalid` and `usage-invalid`, as `try` does. */
-  tryKept(draft: KeptDraft, query: KeptQuery): Promise<TriedDraft>
+  tryKept(draft: Draft, query: KeptQuery): Promise<TriedDraft>
   /**
    * Compares a draft with the live code, on kept requests. Throws `conflict` if the client has left, and `config-invalid` and `usage-invalid`, as
    * `try` does.
    */
-  compareDraft(draft: Draft, query: KeptQuery & { hook: string }, isWanted: () => boolean): Promise<DraftReport>
+  compareDraft(draft: Unsaved, query: KeptQuery & { hook: string }, isWanted: () => boolean): Promise<DraftReport>
   /** Throws `usage-invalid` if the draft is invalid, and `not-found` if its mapping does not exist. */
-  checkDraft(hook: string, draft: Draft): void
+  checkDraft(hook: string, draft: UnsavedTemplate): void
+  /** The texts of the modules of a hook, which can be tried with changes. Empty if unsaved code does not run here. */
+  code(hook: string): Promise<ModuleText[]>
   /** The requests with which a hook can be tried. */
   samples(hook: string): Promise<SampleFields[]>
   /** The warnings about the live generation; see `findPathWarnings`. */
@@ -83,7 +84,8 @@ export function createHookBench(parts: {
   /** The config directory. */
   readonly dir: string
   readonly env: Env
-  readonly savesTemplates: boolean
+  /** Whether templates may be saved, and unsaved code may run. */
+  readonly development: boolean
   readonly makeTransform: MakeTransform | undefined
   readonly current: () => Generation
   /** The files on disk. */
@@ -100,6 +102,7 @@ export function createHookBench(parts: {
 }): HookBench {
   const { dir, env, current, edited, createThreads, store, newId, clock, makeTransform, replayer } = parts
   const inOrder = createSerialQueue()
+  const overlay = createOverlay(parts)
   let warm: Warm | undefined
   let idle: NodeJS.Timeout | undefined
 
@@ -122,13 +125,23 @@ export function createHookBench(parts: {
     await before?.threads.close()
   }
 
-  async function run(request: TypedRequest, draft: Draft | undefined): Promise<TriedFields> {
+  async function releaseAll(): Promise<void> {
+    await Promise.all([release(), overlay.close()])
+  }
+
+  async function run(request: TypedRequest, draft: Unsaved | undefined): Promise<TriedFields> {
     const base = await acquire()
-    const generation = draft === undefined ? base : withDraft(base, request.hook, forgetUnknown(base, draft)).generation
+    const { generation } = draft === undefined ? { generation: base } : await overlay.add(base, request.hook, draft)
     const startedAt = performance.now()
     const tried = await tryRequest(generation, request, { newId, clock })
     const tookMs = Math.round((performance.now() - startedAt) * 10) / 10
     return { ...(await toTriedFields(tried, generation, parts)), isLive: current().id === base.id, tookMs }
+  }
+
+  function startIdle(): void {
+    clearTimeout(idle)
+    idle = setTimeout(() => void inOrder(releaseAll), idleMs)
+    idle.unref()
   }
 
   /** The request in the form of a stored one. */
@@ -146,15 +159,13 @@ export function createHookBench(parts: {
         try {
           return await run(request, draft)
         } finally {
-          idle = setTimeout(() => void inOrder(release), idleMs)
-          idle.unref()
+          startIdle()
         }
       }),
     tryKept: (draft, query) => inOrder(() => tryDraft(draft, { edited: edited(), store, query, newId })),
     async compareDraft(draft, query, isWanted) {
-      const base = edited()
       const hook = normalizeHookName(query.hook)
-      const { generation, id } = withDraft(base, hook, forgetUnknown(base, draft))
+      const { generation, id } = await inOrder(() => overlay.add(edited(), hook, draft).finally(startIdle))
       const mappings = generation.mappings.filter((mapping) => mapping.id === id)
       const found = await findPathWarnings({ dir, store, generation: { ...generation, mappings }, maxKept: 0 })
       // a template may read a path twice
@@ -164,49 +175,16 @@ export function createHookBench(parts: {
         unread: [...unread.values()],
       }
     },
-    checkDraft: (hook, draft) => void withDraft(edited(), hook, draft),
+    checkDraft: (hook, draft) => void withTemplate(edited(), hook, draft),
     pathWarnings: () => findPathWarnings({ dir, store, generation: current(), maxKept: 0 }),
     shapes: (query) => streamShapeRows({ store, generation: current() }, query),
     paths: (query) => listLearntPaths({ dir, store, generation: current() }, query),
     samples: (hook) => listSamples({ dir, generation: current(), store }, normalizeHookName(hook)),
     capture: (request, asked) => replayer.capture(buildStored(request), asked),
-    saveTemplate: parts.savesTemplates ? (template) => inOrder(() => saveTemplate({ dir, env }, template)) : undefined,
+    code: (hook) => overlay.texts(edited(), hook),
+    saveTemplate: parts.development ? (template) => inOrder(() => saveTemplate({ dir, env }, template)) : undefined,
     makeTransform: makeTransform && ((request) => inOrder(() => makeTransform(request))),
-    close: () => inOrder(release),
-  }
-}
-
-/** A draft for a new mapping if its mapping is unknown: it may have been saved just now, and may not be loaded yet. */
-function forgetUnknown({ mappings }: Generation, { mappingId, template }: Draft): Draft {
-  return { template, ...(mappings.some(({ id }) => id === mappingId) ? { mappingId } : {}) }
-}
-
-/** The generation with an unsaved template, and the id of its mapping. */
-function withDraft(generation: Generation, hook: string, { mappingId, template }: Draft) {
-  const { config, env, transforms, senders, verifiers } = generation
-  const mappings = generation.mappings.map(({ mapping }) => mapping)
-  const at = mappings.findIndex(({ id }) => id === mappingId)
-  const found = mappings[at]
-  if (mappingId !== undefined && found === undefined) {
-    throw new Problem('not-found', `No mapping has the id ${JSON.stringify(mappingId)}.`)
-  }
-  let id = found?.id ?? hook
-  if (found === undefined) {
-    // the mappings of presets come after those of the configuration
-    const made = parseDraft({ match: { path: hook }, messageTemplate: template })
-    id = findFreeId(mappings, hook)
-    mappings.splice(config.hooks.mappings.length, 0, { ...made, id })
-  } else {
-    mappings[at] = { ...found, [found.action === 'wake' ? 'textTemplate' : 'messageTemplate']: template }
-  }
-  return { generation: createGenerationWithDraft({ config, env, mappings, transforms, senders, verifiers }), id }
-}
-
-function findFreeId(mappings: readonly { readonly id: string }[], hook: string): string {
-  const ids = new Set(mappings.map(({ id }) => id))
-  for (let at = 1; ; at += 1) {
-    const id = at === 1 ? hook : `${hook}-${at}`
-    if (!ids.has(id)) return id
+    close: () => inOrder(releaseAll),
   }
 }
 

@@ -113,6 +113,10 @@ export const SampleFields = z.discriminatedUnion('kind', [
 ])
 export type SampleFields = z.infer<typeof SampleFields>
 
+/** The text of a module of the hook. Only a gateway of `hookloom dev` shows it. */
+export const ModuleText = z.object({ module: z.string().describe('As a mapping names it.'), text: z.string() })
+export type ModuleText = z.infer<typeof ModuleText>
+
 /** `channel`: null if the text goes nowhere; `problem` says why. */
 const TargetFields = z.object({
   channel: z.string().nullable(),

@@ -1,7 +1,7 @@
 // The bodies of the calls of the API, each with its form in words, its limit, and what the audit log shows of it.
 import { z } from 'zod'
 import { plainName } from '../../base/names.ts'
-import { defaultReplays, maxReplays } from './replay-limits.ts'
+import { defaultReplays, maxCodeChars, maxReplays } from './replay-limits.ts'
 import { Rights } from './rights.ts'
 
 export type CallBody = {
@@ -30,7 +30,10 @@ const typedForm = {
   maxBytes: 'request',
 } as const
 const Template = z.string().min(1).max(maxTemplateChars)
-const Draft = z.strictObject({ mappingId: z.string().max(500).optional(), template: Template })
+const SavedTemplate = z.strictObject({ mappingId: z.string().max(500).optional(), template: Template })
+const Draft = SavedTemplate.partial({ template: true }).extend({
+  code: z.strictObject({ module: z.string().min(1).max(500), text: z.string().max(maxCodeChars) }).optional(),
+})
 
 /** A template and conditions that are tried with kept requests. */
 export const TryKeptBody = z.strictObject({
@@ -40,7 +43,7 @@ export const TryKeptBody = z.strictObject({
   draft: z.strictObject({ template: Template, match: z.record(z.string(), z.unknown()).default({}) }),
 })
 
-/** A template of a hook that is compared with the live code. */
+/** A draft of a hook that is compared with the live code. */
 const DraftReplay = Draft.extend({
   hook: z.string().min(1).max(512),
   last: z.number().int().min(1).max(maxReplays).default(defaultReplays),
@@ -62,7 +65,7 @@ export const typedFixture = {
 } as const satisfies CallBody
 export const template = {
   ...typedForm,
-  schema: Draft.extend({ hook: z.string().min(1).max(512) }),
+  schema: SavedTemplate.extend({ hook: z.string().min(1).max(512) }),
   shown: ['mappingId', 'hook'],
 } as const satisfies CallBody
 

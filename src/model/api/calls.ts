@@ -218,7 +218,7 @@ export const calls = {
   'GET /api/hooks': read('Lists the hooks.', bench.HooksFields),
   'GET /api/samples': read(
     'Lists requests with which a hook can be tried.',
-    object({ samples: list(bench.SampleFields) }),
+    object({ samples: list(bench.SampleFields), code: list(bench.ModuleText) }),
     { hook: 'The hook.' },
   ),
   'GET /api/shapes': read(

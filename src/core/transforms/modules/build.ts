@@ -52,17 +52,24 @@ const buildMs = 15_000
 
 /**
  * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` if the code is invalid, with a code frame whose paths
- * are relative to the root, and if the build takes longer than `limitMs`. Throws `transform-missing` if there is no file.
+ * are relative to the root, and if the build takes longer than `limitMs`. Throws `transform-missing` if there is no file. `draft`: an unsaved text of
+ * the file, which is built in place of its contents.
  */
 export async function buildModule(
   { root, file, folder, packageName }: ModuleFile,
-  { limitMs = buildMs, trimmer }: { limitMs?: number; trimmer?: Trimmer } = {},
+  { limitMs = buildMs, trimmer, draft }: { limitMs?: number; trimmer?: Trimmer; draft?: string | undefined } = {},
 ): Promise<Bundle> {
   const name = findModuleName(root, file)
   const label = toModuleLabel(name, folder)
   const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
   const buildOnce = async (trim: Trim | undefined) => {
-    const { plugin, inputs, snapshot } = createGraph({ root, entry, folder, trim })
+    const { plugin, inputs, snapshot } = createGraph({
+      root,
+      entry,
+      folder,
+      trim,
+      draft: draft === undefined ? undefined : { file, text: draft },
+    })
     const ended = await buildWithin(({ build }) => build({ ...buildOptions(root), plugins: [plugin] }), limitMs)
     return { ended, inputs, snapshot }
   }

@@ -12,12 +12,20 @@ import { isUnchanged } from './resolution-snapshot.ts'
 /** `isNew`: the bundle was just built, so it is not the one that the last call returned. */
 type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
+/** Unsaved texts of modules, by their names. */
+export type Drafts = ReadonlyMap<string, string>
+
 type BundleCache = {
   /**
    * Returns the bundle of each module, or the Problem of one that cannot be built. Only modules that changed are built. Rejects only with
-   * `config-invalid`, for a module that `resolveModule` refuses. All other modules are forgotten.
+   * `config-invalid`, for a module that `resolveModule` refuses. All other modules are forgotten. `drafts`: unsaved texts of modules, which are built
+   * each time.
    */
-  build(root: string, modules: readonly string[]): Promise<(Built | { module: string; problem: Problem })[]>
+  build(
+    root: string,
+    modules: readonly string[],
+    drafts?: Drafts,
+  ): Promise<(Built | { module: string; problem: Problem })[]>
   /** The number of builds so far. */
   builds(): number
   /** Every file of the newest bundles, with its state when it was read. */
@@ -29,8 +37,9 @@ export function createBundleCache(): BundleCache {
   let trimmers = new Map<string, { readonly root: string; readonly trimmer: Trimmer }>()
   let builds = 0
 
-  async function buildOne(root: string, module: string): Promise<Built> {
+  async function buildOne(root: string, module: string, draft: string | undefined): Promise<Built> {
     const file = await resolveModule(root, module)
+    if (draft !== undefined) return { module, bundle: await buildModule({ root, file }, { draft }), isNew: true }
     const before = known.get(module)
     if (before?.file === file && before.root === root && (await isUnchanged(before))) {
       return { module, bundle: before, isNew: false }
@@ -45,15 +54,20 @@ export function createBundleCache(): BundleCache {
   return {
     builds: () => builds,
     inputs: () => [...known.values()].flatMap(({ inputs }) => inputs),
-    build: async (root, modules) => {
+    build: async (root, modules, drafts) => {
       const built = await Promise.all(
         modules.map((module) =>
-          buildOne(root, module).catch((error: unknown) => ({ module, problem: buildLoadProblem(module, error) })),
+          buildOne(root, module, drafts?.get(module)).catch((error: unknown) => ({
+            module,
+            problem: buildLoadProblem(module, error),
+          })),
         ),
       )
       for (const one of built) if ('problem' in one && one.problem.code === 'config-invalid') throw one.problem
       trimmers = new Map([...trimmers].filter(([module]) => modules.includes(module)))
-      known = new Map(built.flatMap((one) => ('bundle' in one ? [[one.module, one.bundle]] : [])))
+      known = new Map(
+        built.flatMap((one) => ('bundle' in one && drafts?.has(one.module) !== true ? [[one.module, one.bundle]] : [])),
+      )
       return built
     },
   }

@@ -17,20 +17,25 @@ const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', 
 /** Marks a request of this plugin to the resolver, so that the plugin does not handle it again. */
 const asked = Symbol('asked')
 
+/** An unsaved text of a file, which is a real path. */
+type Draft = { readonly file: string; readonly text: string }
+
 /**
  * The plugin that resolves and loads, the files that it read, and a snapshot of the places where it looked for them. `entry` is the source
- * of the entry point, which is not a file. `folder` is the name of the root in messages.
+ * of the entry point, which is not a file. `folder` is the name of the root in messages. `draft` stands for the contents of its file.
  */
 export function createGraph({
   root,
   entry,
   folder = 'transforms',
   trim,
+  draft,
 }: {
   root: string
   entry: string
   folder?: string | undefined
   trim?: Trim | undefined
+  draft?: Draft | undefined
 }): { plugin: Plugin; inputs: BuildInput[]; snapshot: ResolutionSnapshot } {
   const inputs: BuildInput[] = []
   const { snapshot, record } = recordResolution(root)
@@ -93,8 +98,9 @@ export function createGraph({
         if (extname(path) === '.node') return failToResolve(basename(path), addonReason)
         if (!loadable.has(extname(path))) return buildFailure(`Files of the type "${extname(path)}" cannot be imported`)
         try {
-          const { contents, input } = await readInside(root, path)
+          const { contents: saved, input } = await readInside(root, path)
           inputs.push(input)
+          const contents = input.file === draft?.file ? Buffer.from(draft.text) : saved
           const trimmed = trim?.findContents(input)
           if (trimmed !== undefined) return { contents: trimmed, loader: 'js', resolveDir: dirname(path) }
           const isData = /\.(json|txt)$/.test(path)

@@ -1,4 +1,5 @@
 // Routes of the admin API for the hooks and their bench, which tries a typed request, sends it, or makes a fixture or a transform of it.
+import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import type { HookFields, HooksFields } from '../../../model/api/bench.ts'
 import { normalizeHookName } from '../../../core/model/mapping-rules.ts'
@@ -14,6 +15,7 @@ import { type Case, readCases } from './attention.ts'
 import { toMapFields, toRoute } from './hook-map.ts'
 import type { ApiParts } from './parts.ts'
 import type { Handlers } from './handlers.ts'
+import type { OperatorCheck } from '../operator.ts'
 import { readParameter } from './query.ts'
 import { send } from './send.ts'
 
@@ -33,14 +35,20 @@ type BenchParts = Pick<
   | 'day'
 >
 
-export function handleBench(parts: BenchParts) {
+export function handleBench({
+  operators,
+  ...parts
+}: BenchParts & { readonly operators: Pick<OperatorCheck, 'require'> }) {
   const { bench } = parts
+  /** Only an operator who may change everything runs code of his own. */
+  const requireRight = (req: IncomingMessage, draft: { readonly code?: object | undefined } = {}) =>
+    draft.code === undefined ? undefined : operators.require(req, 'admin')
   return {
     'GET /api/hooks': () => readHooks(parts),
     'GET /api/samples': async ({ query }) => {
       const hook = readParameter(query, 'hook')
       if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
-      return { samples: await bench.samples(hook) }
+      return { samples: await bench.samples(hook), code: await bench.code(hook) }
     },
     'POST /api/try': async ({ body, ctx }) => {
       const asked = await body()
@@ -49,10 +57,12 @@ export function handleBench(parts: BenchParts) {
         return bench.tryKept(draft, { ...filter, limit })
       }
       const { draft, ...request } = asked
+      requireRight(ctx.req, draft)
       return bench.try(request, draft, () => !ctx.res.destroyed)
     },
     'POST /api/try/kept': async ({ body, ctx }) => {
       const { hook, last: limit, ...draft } = await body()
+      requireRight(ctx.req, draft)
       return bench.compareDraft(draft, { hook, limit }, () => !ctx.res.destroyed)
     },
     'POST /api/send': async ({ body }) => send(parts, await body()),
