@@ -190,6 +190,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     compareKept: (...generations) => replayer.compareGenerations(...generations),
     onReload: () => void shadows.refresh(),
     onSwap: (next, swap) => onSwap(next, swap),
+    onCompared: (...found) => saves.noteChanges(...found),
     onReport: (report) => noteReload(auditor, report),
   })
   stops.add('the watcher of the configuration', () => live.close())

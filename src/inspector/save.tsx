@@ -32,10 +32,23 @@ export function SaveView({ number }: { number: number }): JSX.Element {
   )
 }
 
-function Files({ save: { previousAt, isLast, hidden, files } }: { save: SaveFields }): JSX.Element {
+/** What the save changed for the deliveries that were recent then. */
+function describeChange({ what, differ, of, isWhole }: NonNullable<SaveFields['changes']>[number]): string {
+  if (of === 0) return `${what}: no delivery was kept to compare.`
+  const became = differ === 0 ? 'stayed the same' : 'became different'
+  const which = of === 1 ? 'the last delivery' : `${differ === 0 ? '' : `${differ} of `}the last ${of} deliveries`
+  return `${what}: ${which} ${became}.${isWhole ? '' : ' Others were not compared in time.'}`
+}
+
+function Files({ save: { previousAt, isLast, changes, hidden, files } }: { save: SaveFields }): JSX.Element {
   if (previousAt === null) return <p class="dim">The save before it is no longer remembered.</p>
   return (
     <>
+      {changes?.map((change) => (
+        <p key={change.what} class={change.differ > 0 ? 'warn' : ''}>
+          <Line text={describeChange(change)} max={300} />
+        </p>
+      ))}
       {isLast && (
         <p>
           <Link class="link" to={{ view: 'replay', hook: '', source: '' }}>

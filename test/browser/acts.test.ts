@@ -37,6 +37,7 @@ describeFilled('the view of acts', (fill) => {
     let stage = first
     try {
       const parked = await first.post('review', { title: 'one', bad: true })
+      for (const title of ['two', 'three']) await first.post('review', { title })
       const readGeneration = async () => (await first.ask('/api/health'))['generation']
       const before = await readGeneration()
       writeFileSync(join(dir, module), transform.replace("'Review '", "'Look at <b>\u202E '"))
@@ -77,6 +78,7 @@ describeFilled('the view of acts', (fill) => {
         const added = save.getByRole('region', { name: module }).locator('.line.added')
         await added.waitFor(wait)
         expect(await added.innerText()).toContain("'Look at <b>⟨202e⟩ '")
+        await save.getByText('review.ts: 2 of the last 2 deliveries became different.').waitFor(wait)
         expect(await findBarriers(page)).toEqual([])
         await shoot(page, `acts-${at}`)
         await save.getByRole('link', { name: 'replay it' }).click()

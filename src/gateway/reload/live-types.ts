@@ -6,7 +6,7 @@ import type { ProblemRecord } from '../../core/model/problem.ts'
 import type { Generation } from '../generation/generation.ts'
 import type { CandidateSource } from './candidate.ts'
 import type { ModuleReport } from '../../core/reload/gate.ts'
-import type { CompareKept } from './recent.ts'
+import type { CompareKept, RecentChanges } from './recent.ts'
 import type { LiveProblem, ParkedFor } from './reload-log.ts'
 
 export type LiveOptions = CandidateSource & {
@@ -21,6 +21,8 @@ export type LiveOptions = CandidateSource & {
   readonly onReload?: () => void
   /** Called when another generation has taken the place of the serving one. */
   readonly onSwap?: SwapListener
+  /** Called with what the serving generation changed for recent deliveries, a moment after it went live. */
+  readonly onCompared?: (generation: string, changes: RecentChanges) => void
   /** Called when a reload has ended. */
   readonly onReport?: ReportListener
 }

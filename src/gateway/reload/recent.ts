@@ -14,7 +14,7 @@ export type CompareKept = (
 ) => Promise<Replay>
 
 /** Of `of` recent deliveries, `differ` would have another result. `isWhole`: whether all of them were read and compared in time. */
-type RecentChange = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
+export type RecentChange = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
 /** The changes, by the label in the log line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, RecentChange>
 

@@ -63,6 +63,7 @@ export function createReload({
   meter,
   parkedFor,
   compareKept,
+  onCompared,
   onReload,
   onSwap,
   onReport,
@@ -158,9 +159,7 @@ export function createReload({
     const line = { before, problems, modules, parked, drain, tookMs, saved: next === undefined ? saved : [] }
     if (waits) logWaiting(log, changes)
     else logReload(log, line)
-    // the swap does not wait for this comparison, and a newer swap makes it worthless
-    if (swapped)
-      void compare(serving, next, forLineMs).then((recent) => current() === next.generation && logRecent(log, recent))
+    if (swapped) void reportChanges(serving, next)
     const problem = built instanceof Problem ? toProblemRecord(built) : undefined
     const fresh = problems.find(({ since }) => since === health.lastReloadAt)
     const details = { files: saved.map(({ label }) => label), held: waits, why: fresh?.detail }
@@ -170,6 +169,14 @@ export function createReload({
 
   const compare = (before: Candidate, after: Candidate, limitMs: number) =>
     compareRecent(compareKept, { before, after, limitMs })
+
+  /** The swap does not wait for this comparison, and a newer swap makes it worthless. */
+  async function reportChanges(before: Candidate, after: Candidate): Promise<void> {
+    const changes = await compare(before, after, forLineMs)
+    if (current() !== after.generation) return
+    logRecent(log, changes)
+    onCompared?.(after.generation.id, changes)
+  }
 
   function recordProblems(built: Candidate | Problem, saved: readonly SavedFile[] = []): void {
     const known = health.problems

@@ -14,6 +14,7 @@ import { listConfigSecrets } from '../../model/config/secrets.ts'
 import type { Log } from '../../base/log.ts'
 import { toSavesFolder } from '../../model/places.ts'
 import type { Live } from './live-types.ts'
+import type { RecentChange, RecentChanges } from './recent.ts'
 
 /** `at`: the time when the save went live. `files`: the texts, by their paths in the config directory. */
 export type Save = {
@@ -21,6 +22,8 @@ export type Save = {
   /** The generation that the save made; undefined if an earlier version remembered it. */
   readonly generation: string | undefined
   readonly files: Readonly<Record<string, string>>
+  /** What became different for recent deliveries, by the label of each change. Undefined if they were not compared. */
+  readonly changes: RecentChanges | undefined
 }
 
 /** The limits of all saves together: enough for weeks of edits. A save of fifty modules has 40 kB. */
@@ -37,6 +40,8 @@ const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('
 export type SaveMemory = {
   /** Remembers the files on disk, if all of them are live. Call it at the start and after each swap. */
   remember(): void
+  /** Adds to the last save what it changed for recent deliveries, unless the generation is of another save. */
+  noteChanges(generation: string, changes: RecentChanges): void
   /** Resolves when the last save is written. */
   stop(): Promise<void>
 }
@@ -47,24 +52,22 @@ export function createSaveMemory(
 ): SaveMemory {
   const inOrder = createSerialQueue()
   let isSaid = false
+  function warn(error: unknown): void {
+    if (!isSaid) log.warn({ err: error }, 'a save could not be remembered for "hookloom bisect"')
+    isSaid = true
+  }
   function remember(): void {
     // while a module keeps its last good version, the serving code is not that of the files on disk
     if (live.status().degraded) return
     const { id, config, mappings } = live.current()
-    void inOrder(async () => {
-      try {
-        const secrets = listConfigSecrets(
-          config,
-          mappings.map(({ mapping }) => mapping),
-        )
-        await addSave(dir, { at: clock(), generation: id }, secrets)
-      } catch (error) {
-        if (!isSaid) log.warn({ err: error }, 'a save could not be remembered for "hookloom bisect"')
-        isSaid = true
-      }
-    })
+    const own = mappings.map(({ mapping }) => mapping)
+    void inOrder(async () => addSave(dir, { at: clock(), generation: id }, listConfigSecrets(config, own))).catch(warn)
   }
-  return { remember, stop: () => inOrder(() => {}) }
+  return {
+    remember,
+    noteChanges: (generation, changes) => void inOrder(() => addChanges(dir, generation, changes)).catch(warn),
+    stop: () => inOrder(() => {}),
+  }
 }
 
 /** The remembered saves, the oldest first. A file that cannot be read is left out. */
@@ -110,9 +113,25 @@ async function addSave(
   const names = await listSaves(dir)
   if (names.at(-1)?.includes(digest) === true) return
   const place = toSavesFolder(dir)
-  const packed = gzipSync(JSON.stringify({ at, generation, files })).toString('base64')
-  await writeStateFile(join(place, `${String(at).padStart(15, '0')}-${digest}`), packed)
+  await writeSave(join(place, `${String(at).padStart(15, '0')}-${digest}`), {
+    at,
+    generation,
+    files,
+    changes: undefined,
+  })
   await dropOldest(place, await listSaves(dir))
+}
+
+async function addChanges(dir: string, generation: string, changes: RecentChanges): Promise<void> {
+  const name = (await listSaves(dir)).at(-1)
+  const file = join(toSavesFolder(dir), name ?? '')
+  const save = name === undefined ? undefined : await readSave(file)
+  if (save?.generation === generation) await writeSave(file, { ...save, changes })
+}
+
+async function writeSave(file: string, { changes, ...save }: Save): Promise<void> {
+  const text = JSON.stringify({ ...save, ...(changes !== undefined && { changes: [...changes] }) })
+  await writeStateFile(file, gzipSync(text).toString('base64'))
 }
 
 /** The secrets in a text of the configuration. A newer save may have replaced the text that the serving generation was made from. */
@@ -166,7 +185,10 @@ async function readSave(file: string): Promise<Save | undefined> {
     if (!isJsonObject(save) || typeof save['at'] !== 'number') return undefined
     const files = Object.entries(isJsonObject(save['files']) ? save['files'] : {})
     const generation = typeof save['generation'] === 'string' ? save['generation'] : undefined
-    return { at: save['at'], generation, files: Object.fromEntries(files.map(([name, text]) => [name, String(text)])) }
+    const texts = Object.fromEntries(files.map(([name, text]) => [name, String(text)]))
+    // as: only this file writes the changes
+    const changes = Array.isArray(save['changes']) ? new Map(save['changes'] as [string, RecentChange][]) : undefined
+    return { at: save['at'], generation, files: texts, changes }
   } catch {
     return undefined
   }

@@ -66,8 +66,14 @@ export const SaveFields = object({
   previousAt: string().nullable(),
   /** Whether no later save went live. */
   isLast: z.boolean(),
-  /** The number of changed files that `files` leaves out. */
-  hidden: z.int(),
+  changes: z
+    .array(object({ what: string(), differ: z.int(), of: z.int(), isWhole: z.boolean() }))
+    .readonly()
+    .nullable()
+    .describe(
+      'Of `of` recent deliveries, `differ` got another result by the change of a module or of the configuration. `isWhole`: all were compared in time. Null: not compared.',
+    ),
+  hidden: z.int().describe('The number of changed files that `files` leaves out.'),
   files: z
     .array(
       object({

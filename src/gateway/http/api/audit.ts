@@ -102,6 +102,7 @@ function toSaveFields({ save, before, isLast }: Found): SaveFields {
   return {
     previousAt: before === undefined ? null : toIsoTime(before.at),
     isLast,
+    changes: save.changes === undefined ? null : [...save.changes].map(([what, change]) => ({ what, ...change })),
     hidden: Math.max(0, changed.length - maxFiles),
     files: changed.slice(0, maxFiles).map((name) => ({
       name,

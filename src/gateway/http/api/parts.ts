@@ -38,7 +38,12 @@ export type SavedFilesStatus = {
 }
 
 /** The texts of the files of a save, by their paths below the config directory. */
-type SavedTexts = { readonly at: number; readonly files: Readonly<Record<string, string>> }
+type SavedTexts = {
+  readonly at: number
+  readonly files: Readonly<Record<string, string>>
+  /** What the save changed for recent deliveries, by what was changed. */
+  readonly changes: ReadonlyMap<string, { differ: number; of: number; isWhole: boolean }> | undefined
+}
 
 export type ApiParts = {
   /** The config directory. */
