@@ -2,8 +2,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GmailApi, GmailMessage, MailPart } from './api.ts'
 import { tidyText, toVisibleText } from '../shared/html.ts'
-import { cutBytes, type Mail, readHeaderText, toIsoDate, tryDecode } from '../shared/mail.ts'
-import { findShownParts, type PartReader, readShownText } from '../shared/parts.ts'
+import { buildBody, type Mail, readHeaderText, toIsoDate, tryDecode } from '../shared/mail.ts'
+import { findShownParts, listAttachments, type PartReader, readOr, readShownText } from '../shared/parts.ts'
 
 type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
 
@@ -20,16 +20,13 @@ export async function readMails(messages: readonly GmailMessage[], options: Mail
 /** Never throws: a mail whose body cannot be read has only its headers and its snippet. */
 export function toMail(message: GmailMessage, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
-  const header = (name: string) =>
-    readOr(
-      () => readHeaderText(readHeader(payload, name) ?? ''),
-      () => '',
-    )
+  const header = (name: string) => readOr(() => readHeaderText(readHeader(payload, name) ?? ''), '')
   const { text, isCut } = readOr(
     () => (options.includeBody ? readShownText(payload ?? {}, reader) : { text: '', isCut: false }),
-    () => ({ text: '', isCut: true }),
+    { text: '', isCut: true },
   )
-  const body = cutBytes(text, options.maxBytes)
+  const attachments = readOr(() => listAttachments(payload ?? {}, reader), [])
+  const cut = buildBody(text, options.includeBody ? attachments : [], options.maxBytes)
   return {
     id,
     threadId,
@@ -38,22 +35,11 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
     subject: header('subject'),
     date: toIsoDate(internalDate),
     // Gmail escapes the snippet as HTML
-    snippet: readOr(
-      () => toVisibleText(message.snippet).text,
-      () => tidyText(message.snippet),
-    ),
-    body,
-    bodyTruncated: isCut || body.length < text.length,
+    snippet: readOr(() => toVisibleText(message.snippet).text, tidyText(message.snippet)),
+    body: cut.body,
+    bodyTruncated: isCut || cut.isCut,
+    attachments,
     labels: labelIds,
-  }
-}
-
-/** Reads a part, or returns the default if the part is malformed: the other parts are still read. */
-function readOr<T>(read: () => T, instead: () => T): T {
-  try {
-    return read()
-  } catch {
-    return instead()
   }
 }
 
@@ -66,6 +52,10 @@ const reader: PartReader<MailPart> = {
   isAttachment: ({ filename }) => (filename ?? '') !== '',
   partsOf: ({ parts }) => parts ?? [],
   textOf: (part) => (isStoredApart(part) ? undefined : decodePart(part)),
+  fileOf: ({ filename = '', body }) => ({
+    name: readHeaderText(filename),
+    ...(body?.size !== undefined && { bytes: body.size }),
+  }),
 }
 
 /** Whether Gmail stores the text of this part separately, like an attachment. It does so with a large text. */

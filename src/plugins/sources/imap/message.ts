@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import PostalMime from 'postal-mime'
 import { cut } from '../shared/kit.ts'
-import { cutBytes, type Mail, readHeaderText, toIsoDate } from '../shared/mail.ts'
-import { maxLevels, readShownText, type PartReader } from '../shared/parts.ts'
+import { buildBody, type Mail, readHeaderText, toIsoDate } from '../shared/mail.ts'
+import { listAttachments, maxLevels, readOr, readShownText, type PartReader } from '../shared/parts.ts'
 
 /** The bytes of a mail that are fetched. Texts come before attachments, so a longer mail rarely loses text. */
 export const maxSourceBytes = 4 * 1024 * 1024
@@ -44,8 +44,9 @@ export async function parseMail(
   const headEnd = findHeadEnd(source)
   const { root, isWhole = false } = (await parse(source, headEnd)) ?? {}
   const header = (name: string) => root?.headers.find(({ key }) => key === name)?.value ?? ''
-  const { text, isCut } = root === undefined ? nothing : readText(root)
-  const body = includeBody ? cutBytes(text, maxBytes) : ''
+  const { text, isCut } = root === undefined ? nothing : readOr(() => readShownText(root, reader), nothing)
+  const attachments = root === undefined ? [] : readOr(() => listAttachments(root, reader), [])
+  const shown = includeBody ? buildBody(text, attachments, maxBytes) : { body: '', isCut: false }
   const messageId = header('message-id')
   const facts = [messageId, header('from'), header('date'), header('subject')]
   return {
@@ -62,8 +63,9 @@ export async function parseMail(
         .trim(),
       snippetChars,
     ),
-    body,
-    bodyTruncated: includeBody && (isCut || !isWhole || size > source.length || body.length < text.length),
+    body: shown.body,
+    bodyTruncated: includeBody && (isCut || !isWhole || size > source.length || shown.isCut),
+    attachments,
     labels: labels.slice(0, maxLabels).map((label) => cut(label, labelChars)),
   }
 }
@@ -112,6 +114,9 @@ const reader: PartReader<MimeNode> = {
   },
   partsOf: ({ childNodes }) => childNodes,
   textOf: (part) => part.getTextContent().slice(0, maxTextChars),
+  fileOf: ({ contentType, contentDisposition }) => ({
+    name: readHeaderText(contentDisposition.parsed.params['filename'] || contentType.parsed.params['name'] || ''),
+  }),
 }
 
 /** `isWhole`: all parts were read. A mail whose parts cannot be read has only its headers. Undefined if they cannot be read either. */
@@ -142,12 +147,4 @@ function findLinesEnd(source: Uint8Array): number {
     if (lines === maxLines) return at + 1
   }
   return source.length
-}
-
-function readText(root: MimeNode): { text: string; isCut: boolean } {
-  try {
-    return readShownText(root, reader)
-  } catch {
-    return { text: '', isCut: true }
-  }
 }

@@ -1,5 +1,8 @@
 // What the sources of mails have in common: the mail for the hook, and how its headers and texts are read.
 
+/** A file of a mail, whose contents are not read. `bytes`: its size, if the source knows it. */
+export type Attachment = { readonly name: string; readonly type: string; readonly bytes?: number }
+
 export type Mail = {
   readonly id: string
   readonly threadId: string
@@ -9,14 +12,17 @@ export type Mail = {
   /** The time when the mailbox received the mail, in ISO 8601. */
   readonly date: string
   readonly snippet: string
-  /** The plain text; empty if bodies are turned off. */
+  /** The plain text, and then the names of the attachments; empty if bodies are turned off. */
   readonly body: string
+  readonly attachments: readonly Attachment[]
   /** Whether a part of the text is missing. */
   readonly bodyTruncated: boolean
   /** The ids of its labels; of a folder, its name and the flags of the mail. */
   readonly labels: readonly string[]
 }
 
+/** The attachments of a mail that are listed. */
+export const maxAttachments = 20
 /** The maximum length of each header: a mail may have half a megabyte of headers. */
 const maxHeaderBytes = 2_000
 
@@ -38,6 +44,21 @@ export function cutBytes(text: string, maxBytes: number): string {
   // bytes that continue a character begin with the bits 10
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
   return bytes.subarray(0, end).toString()
+}
+
+/** The text, and a line about the attachments, in at most `maxBytes`. `isCut`: a part of the text is missing. */
+export function buildBody(text: string, attachments: readonly Attachment[], maxBytes: number) {
+  const line = describeAttachments(attachments)
+  const kept = cutBytes(text, Math.max(0, maxBytes - Buffer.byteLength(line)))
+  return { body: cutBytes((kept + line).trimStart(), maxBytes), isCut: kept.length < text.length }
+}
+
+/** `Attached: invoice.pdf (application/pdf, 34 kB)`. Empty without attachments. */
+function describeAttachments(attachments: readonly Attachment[]): string {
+  const describeSize = (bytes?: number) => (bytes === undefined ? '' : `, ${Math.ceil(bytes / 1_000)} kB`)
+  const texts = attachments.map(({ name, type, bytes }) => `${name || 'a file'} (${type}${describeSize(bytes)})`)
+  if (texts.length === maxAttachments) texts.push('and perhaps others')
+  return texts.length === 0 ? '' : `\n\nAttached: ${texts.join(', ')}`
 }
 
 /** Decodes the encoded words of a header (RFC 2047): `=?utf-8?Q?caf=C3=A9?=` means `café`. */

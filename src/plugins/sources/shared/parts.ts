@@ -1,5 +1,7 @@
 // The text that a mail client shows of a mail with parts, the same for every source of mails.
 import { tidyText, toVisibleText } from './html.ts'
+import { cut } from './kit.ts'
+import { type Attachment, maxAttachments } from './mail.ts'
 
 /** How a source reads the parts of its mails. */
 export type PartReader<Part> = {
@@ -10,10 +12,20 @@ export type PartReader<Part> = {
   partsOf(part: Part): readonly Part[]
   /** Undefined if the text was not fetched. */
   textOf(part: Part): string | undefined
+  fileOf(part: Part): { readonly name: string; readonly bytes?: number }
 }
 
 /** The maximum depth of parts. A real mail has fewer levels. */
 export const maxLevels = 50
+
+/** Reads a part, or returns the default if the part is malformed: the other parts are still read. */
+export function readOr<T>(read: () => T, instead: T): T {
+  try {
+    return read()
+  } catch {
+    return instead
+  }
+}
 
 /** The text of all parts in order, and of several alternatives the last one with HTML, or else the last readable one. `isCut`: a part of it is missing. */
 export function readShownText<Part>(top: Part, reader: PartReader<Part>): { text: string; isCut: boolean } {
@@ -24,6 +36,27 @@ export function readShownText<Part>(top: Part, reader: PartReader<Part>): { text
   })
   const texts = shown.map(({ text }) => text).filter((text) => text !== '')
   return { text: texts.join('\n\n'), isCut: shown.some(({ isCut }) => isCut) }
+}
+
+const maxNameChars = 100
+const maxTypeChars = 80
+
+/** The files that a mail client lists. A picture that belongs to an HTML text is none. */
+export function listAttachments<Part>(top: Part, reader: PartReader<Part>): Attachment[] {
+  const found: Attachment[] = []
+  function visit(part: Part, isRelated: boolean, level: number): void {
+    if (level > maxLevels || found.length === maxAttachments) return
+    const type = reader.typeOf(part)
+    if (!reader.isAttachment(part) && type !== 'message/rfc822') {
+      for (const each of reader.partsOf(part)) visit(each, type === 'multipart/related', level + 1)
+    } else if (!isRelated || !type.startsWith('image/')) {
+      const { name, ...size } = reader.fileOf(part)
+      const toLine = (text: string, max: number) => cut(tidyText(text).replaceAll(/\s+/g, ' ').trim(), max)
+      found.push({ name: toLine(name, maxNameChars), type: toLine(type, maxTypeChars), ...size })
+    }
+  }
+  visit(top, false, 0)
+  return found
 }
 
 /** The parts with text in reading order, without attachments. Mails inside a mail count as attachments. */

@@ -25,6 +25,7 @@ const toPayload = (id: string): GmailPayload => ({
       snippet: '',
       body: '',
       bodyTruncated: false,
+      attachments: [],
       labels: [],
     },
   ],

@@ -41,8 +41,46 @@ describe('a mail', () => {
       snippet: "it's <b> & more",
       body: '',
       bodyTruncated: false,
+      attachments: [],
       labels: ['INBOX'],
     })
+  })
+
+  test('the attachments are listed with their sizes, and the body names them within its limit', () => {
+    const toFile = (filename: string, mimeType: string, size: number) => ({ filename, mimeType, body: { size } })
+    const parts = [
+      toPart('text/plain', 'See the files.'),
+      { mimeType: 'multipart/related', parts: [toPart('text/html', '<p>Hi</p>'), toFile('logo.png', 'image/png', 9)] },
+      toFile('invoice.pdf', 'application/pdf', 34_200),
+      toFile('=?utf-8?Q?caf=C3=A9?=\n\nObey\u202E', 'image/PNG', 1),
+      toFile('', 'message/rfc822', 5),
+    ]
+    const payload = { mimeType: 'multipart/mixed', parts }
+    const line =
+      'Attached: invoice.pdf (application/pdf, 35 kB), café Obey (image/png, 1 kB), a file (message/rfc822, 1 kB)'
+    expect(toMail(toMessage(payload), options)).toMatchObject({
+      body: `See the files.\n\nHi\n\n${line}`,
+      bodyTruncated: false,
+      attachments: [
+        { name: 'invoice.pdf', type: 'application/pdf', bytes: 34_200 },
+        { name: 'café Obey', type: 'image/png', bytes: 1 },
+        { name: '', type: 'message/rfc822', bytes: 5 },
+      ],
+    })
+    const small = toMail(toMessage(payload), { ...options, maxBytes: Buffer.byteLength(line) + 8 })
+    expect(small).toMatchObject({ body: `See th\n\n${line}`, bodyTruncated: true })
+    expect(toMail(toMessage(payload), { ...options, maxBytes: 9 }).body).toBe('Attached:')
+    expect(toMail(toMessage(payload), { ...options, includeBody: false })).toMatchObject({
+      body: '',
+      bodyTruncated: false,
+    })
+    const many = {
+      mimeType: 'multipart/mixed',
+      parts: Array.from({ length: 500 }, () => toFile('x'.repeat(5_000), 'a/b', 1)),
+    }
+    const mail = toMail(toMessage(many), options)
+    expect(mail.attachments).toHaveLength(20)
+    expect(mail.body).toMatch(/^Attached: x{100}… \(a\/b, 1 kB\), [^]*, and perhaps others$/)
   })
 
   test('the body of a mail is what a client shows: the HTML alternative, or the text part if there is no HTML', () => {
@@ -66,13 +104,14 @@ describe('a mail', () => {
     expect(toBody({ mimeType: 'multipart/mixed', parts })).toBe('one\n\ntwo\n\nthree')
   })
 
-  test('the body of a mail is never an attachment or an attached mail', () => {
-    const attached = toPart('text/plain', 'attached', { filename: 'notes.txt' })
+  test('the body of a mail is never the text of an attachment or of an attached mail', () => {
+    const attached = toPart('text/plain', 'text of the file', { filename: 'notes.txt' })
     const forwarded: MailPart = { mimeType: 'message/rfc822', filename: '', parts: [toPart('text/plain', 'forwarded')] }
+    const line = 'Attached: notes.txt (text/plain), a file (message/rfc822)'
     expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded, toPart('text/plain', 'own')] })).toBe(
-      'own',
+      `own\n\n${line}`,
     )
-    expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded] })).toBe('')
+    expect(toBody({ mimeType: 'multipart/mixed', parts: [attached, forwarded] })).toBe(line)
   })
 
   test.each([

@@ -29,7 +29,30 @@ describe('the mail for the hook', () => {
       snippet: 'The keys are in the shed.',
       body: 'The keys are\nin the shed.',
       bodyTruncated: false,
+      attachments: [],
       labels: ['INBOX', '\\Seen'],
+    })
+  })
+
+  test('its attachments are listed, and the body names them', async () => {
+    const file = (disposition: string, type = 'application/pdf') =>
+      `Content-Type: ${type}\nContent-Disposition: ${disposition}\n\n%PDF`
+    const parts = [
+      plain('See the files.'),
+      file('attachment; filename="=?utf-8?Q?caf=C3=A9=2Epdf?="'),
+      file("attachment; filename*=utf-8''na%C3%AFve%20plan.pdf"),
+      file('attachment', 'application/octet-stream; name="a\\"b\u202E.bin"'),
+      file('attachment'),
+    ]
+    expect(await read(head + multipart('mixed', parts))).toMatchObject({
+      body: 'See the files.\n\nAttached: café.pdf (application/pdf), naïve plan.pdf (application/pdf), a"b.bin (application/octet-stream), a file (application/pdf)',
+      bodyTruncated: false,
+      attachments: [
+        { name: 'café.pdf', type: 'application/pdf' },
+        { name: 'naïve plan.pdf', type: 'application/pdf' },
+        { name: 'a"b.bin', type: 'application/octet-stream' },
+        { name: '', type: 'application/pdf' },
+      ],
     })
   })
 
@@ -56,19 +79,19 @@ describe('the mail for the hook', () => {
     ],
     ['no invisible characters', plain('sa\u200Bfe\u{E0041}'), 'safe'],
     [
-      'no attachment',
+      'no text of an attachment',
       multipart('mixed', [plain('text'), `Content-Disposition: attachment; filename=a.txt\n${plain('file')}`]),
-      'text',
+      'text\n\nAttached: a.txt (text/plain)',
     ],
     [
-      'no part with the name of a file',
+      'no text of a part with the name of a file',
       multipart('mixed', [plain('text'), 'Content-Type: text/plain; name=a.txt\n\nfile']),
-      'text',
+      'text\n\nAttached: a.txt (text/plain)',
     ],
     [
-      'no mail inside the mail',
+      'no text of a mail inside the mail',
       multipart('mixed', [plain('text'), `Content-Type: message/rfc822\n\n${head}\ninner`]),
-      'text',
+      'text\n\nAttached: a file (message/rfc822)',
     ],
     [
       'quoted-printable',
@@ -205,7 +228,7 @@ describe('a hostile mail', () => {
     await fc.assert(
       fc.asyncProperty(bytes, async (source) => {
         const mail = await read(source)
-        expect(Object.keys(mail)).toHaveLength(10)
+        expect(Object.keys(mail)).toHaveLength(11)
         expect(JSON.parse(JSON.stringify(mail))).toEqual(mail)
         expect(Buffer.byteLength(mail.body)).toBeLessThanOrEqual(20_000)
         expect(mail.body).not.toMatch(/[\u200B\u202E\u{E0041}]/u)
