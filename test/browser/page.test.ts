@@ -664,7 +664,7 @@ describe.skipIf(!hasBrowser)(
       await show(page, 'view=sessions&session=main/hook:review')
       await page.locator('.message.user').first().waitFor(wait)
       await page.locator('.message.assistant').first().waitFor(wait)
-      await page.getByRole('link', { name: /^main main/ }).click()
+      await page.getByRole('link', { name: /^main / }).click()
       await page.locator('.event-line', { hasText: 'The backup is old.' }).waitFor(wait)
       expect(await page.locator('.event-line.waits').count()).toBeGreaterThanOrEqual(0)
     })
