@@ -232,13 +232,13 @@ export const calls = {
   }),
   'POST /api/try': operate(
     null,
-    'Shows what would become of a request.',
+    'Shows what would become of a request. Unsaved code runs under `hookloom dev` only, and needs the right `admin`.',
     z.union([bench.TriedFields, bench.TriedDraft]),
     { body: bodies.tried },
   ),
   'POST /api/try/kept': operate(
     null,
-    'Compares an unsaved template with the live code, on kept requests.',
+    'Compares an unsaved template, and unsaved code, with the live code, on kept requests.',
     bench.DraftReport,
     { body: bodies.draftReplay },
   ),
