@@ -39,6 +39,9 @@ describeEngines('events of an MCP server', (start) => {
     // the cursor that a renewal brings
     editSection(gateway.dir, { ttlSeconds: 3_600 })
     await expect.poll(() => server.calls.length).toBe(2)
+    // the next renewal names the cursor, so the answer to this one was stored
+    editSection(gateway.dir, { ttlSeconds: 7_200 })
+    await expect.poll(() => server.calls.at(-1)?.params['cursor']).toBe('1')
     await gateway.stop()
     server.forget()
     server.emit('evt-2')
