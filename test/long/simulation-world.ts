@@ -133,6 +133,10 @@ export function createWorld(store: Store) {
       counts.acknowledged = acknowledged.size
     },
     noteHold: (label: string, until: number) => void holds.set(label, until),
+    /** The clock will be set: a lease that is over stays over, because the store may have ended it. */
+    noteClockStep(): void {
+      for (const [id, lease] of leases) if (!isLive(lease)) leases.delete(id)
+    },
     noteEnd: (jobId: string) => void ended.add(jobId),
     /** An operator tries a dead job again, after he has looked for a message of which it is not known whether it arrived. */
     noteRequeue: noteDoubt,

@@ -261,6 +261,7 @@ export async function simulate({ seed, steps, twin }: Simulation) {
     if (chance(0.02)) cutOne()
     if (chance(0.005)) {
       faults.clockSteps += 1
+      world.noteClockStep()
       vi.setSystemTime(Date.now() + (pick(2) === 0 ? 40 * minuteMs : -minuteMs))
       // the store may have forgotten a pause that was over
       world.noteHold('agent:main', 0)
