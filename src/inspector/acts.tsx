@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { AuditCheck, AuditFields } from '../model/api/audit.ts'
 import { call } from './api.ts'
 import { Link } from './link.tsx'
-import { go, type PagePlace } from './place.ts'
+import { go, noFilters, type PagePlace } from './place.ts'
 import { usePolled } from './polled.ts'
 import { describeException, useSaid } from './said.ts'
 import { SaveView } from './save.tsx'
@@ -218,17 +218,14 @@ function Target({ act, target, details }: Pick<AuditFields, 'act' | 'target' | '
   const named = target === null ? null : <Line text={target} max={200} />
   if (target !== null && ofDelivery.has(act) && isId(target)) {
     return (
-      <Link
-        class="link"
-        to={{ view: 'list', state: '', q: '', hook: '', source: '', since: '', until: '', id: target }}
-      >
+      <Link class="link" to={{ ...noFilters, view: 'list', id: target }}>
         {named}
       </Link>
     )
   }
   if (hook === undefined) return target === null && ofHook.has(act) ? <>all hooks</> : named
   return (
-    <Link class="link" to={{ view: 'list', state: '', q: '', hook, source: '', since: '', until: '', id: '' }}>
+    <Link class="link" to={{ ...noFilters, view: 'list', hook, id: '' }}>
       {named ?? <Line text={hook} max={100} />}
     </Link>
   )

@@ -23,7 +23,7 @@ import { Costs, Today } from './costs.tsx'
 import { go, type PagePlace, ShownPlace, usePlace, type View, viewNames, views } from './place.ts'
 import { Palette } from './palette.tsx'
 import { ReplayView } from './replay.tsx'
-import type { ListItem } from './rows.ts'
+import { type ListItem, toggleName } from './rows.ts'
 import { Sessions } from './sessions.tsx'
 import { Split } from './split.tsx'
 
@@ -39,8 +39,7 @@ export function App(): JSX.Element {
   const [isHelpOpen, setHelpOpen] = useState(false)
   const [isPaletteOpen, setPaletteOpen] = useState(false)
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
-  const pick = (id: string) =>
-    setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]))
+  const pick = (id: string) => setPicked((before) => toggleName(before, id))
   const focusList = () => document.getElementById('list')?.focus()
 
   /** Selects the row that is `by` rows below the selected one. Only the list has rows. */

@@ -2,8 +2,9 @@
 // dearest run. Without a price, tokens stand there.
 import type { JSX } from 'preact'
 import type { DearestRun, SpendingFields, SpendingRow } from '../model/api/spending.ts'
+import { findDearest } from '../model/api/dearest.ts'
 import { call } from './api.ts'
-import { formatCount, formatDuration, formatLongDay, formatUsd, addUp } from './format.ts'
+import { findMidnight, formatCount, formatDuration, formatLongDay, formatUsd, addUp } from './format.ts'
 import { Link } from './link.tsx'
 import type { PagePlace } from './place.ts'
 import { usePolled } from './polled.ts'
@@ -14,16 +15,8 @@ const everyMs = 60_000
 const shownDays = 14
 const maxRows = 50
 
-/** The beginning of a day in the time zone of the browser. `ago`: how many days before today. */
-function findDay(ago: number): Date {
-  const day = new Date()
-  day.setHours(0, 0, 0, 0)
-  day.setDate(day.getDate() - ago)
-  return day
-}
-
 export function useSpending(ago: number): SpendingFields | undefined {
-  const since = findDay(ago).toISOString()
+  const since = findMidnight(ago).toISOString()
   return usePolled((signal) => call('GET /api/spending', { query: { since }, signal }), { everyMs, version: since })
 }
 
@@ -32,7 +25,7 @@ export function Today(): JSX.Element | null {
   const spending = useSpending(0)
   if (spending === undefined || spending.deliveries === 0) return null
   const { deliveries, failed, waiting, budgetUsd, p95Ms } = spending
-  const since = String(findDay(0).getTime())
+  const since = String(findMidnight(0).getTime())
   const isOver = budgetUsd !== null && (spending.usd ?? 0) >= budgetUsd
   return (
     <nav class="today" aria-label="Today">
@@ -77,7 +70,7 @@ export function DearestLink({ run: { deliveryId, usd, tokens } }: { run: Dearest
 export function Costs({ place }: { place: PagePlace }): JSX.Element {
   const spending = useSpending(shownDays - 1)
   if (spending === undefined) return <p class="empty">Reading …</p>
-  const days = Array.from({ length: shownDays }, (_, at) => findDay(shownDays - 1 - at))
+  const days = Array.from({ length: shownDays }, (_, at) => findMidnight(shownDays - 1 - at))
   const chosen = days.find((day) => String(day.getTime()) === place.since)
   const rows = chosen === undefined ? spending.rows : pickDay(chosen, spending.rows)
   const whole = sumRows('', rows)
@@ -88,7 +81,7 @@ export function Costs({ place }: { place: PagePlace }): JSX.Element {
         <span class="dim">for {formatCount(whole.runs)} runs</span>
       </h2>
       <p class="tools">
-        {[undefined, findDay(0)].map((day) => (
+        {[undefined, findMidnight(0)].map((day) => (
           <Link
             key={day?.getTime() ?? 0}
             class="button"
@@ -113,7 +106,7 @@ export function Costs({ place }: { place: PagePlace }): JSX.Element {
 }
 
 const nameDay = (day: Date) =>
-  day.getTime() === findDay(0).getTime() ? 'today' : `on ${formatLongDay(day.getTime(), Date.now())}`
+  day.getTime() === findMidnight(0).getTime() ? 'today' : `on ${formatLongDay(day.getTime(), Date.now())}`
 
 function toDayFilter(day: Date): { readonly since: string; readonly until: string } {
   const next = new Date(day)
@@ -142,14 +135,6 @@ export function sumRows(name: string, rows: readonly SpendingRow[]): Sum {
     dearest: findDearest(rows.flatMap(({ dearest }) => dearest ?? [])),
   }
 }
-
-const findDearest = ([first, ...others]: readonly DearestRun[]): DearestRun | null =>
-  first === undefined
-    ? null
-    : others.reduce(
-        (most, run) => (((run.usd ?? 0) - (most.usd ?? 0) || run.tokens - most.tokens) > 0 ? run : most),
-        first,
-      )
 
 type DaysProps = {
   readonly days: readonly Date[]

@@ -21,6 +21,14 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en')
 }
 
+/** The beginning of a day in the time zone of the browser. */
+export function findMidnight(daysAgo: number): Date {
+  const day = new Date()
+  day.setHours(0, 0, 0, 0)
+  day.setDate(day.getDate() - daysAgo)
+  return day
+}
+
 export const addUp = (amounts: readonly number[]): number => amounts.reduce((total, amount) => total + amount, 0)
 
 /** Dollars. An amount below a dollar has two significant digits, and at least cents. */

@@ -6,7 +6,16 @@ import { formatCount, formatLongDay } from './format.ts'
 import { ListEnd } from './list-end.tsx'
 import { Link } from './link.tsx'
 import type { PagePlace } from './place.ts'
-import { describeRow, findRowState, formatTook, glyphs, type ListItem, type ListRow, toListItems } from './rows.ts'
+import {
+  describeRow,
+  findRowState,
+  formatTook,
+  glyphs,
+  type ListItem,
+  type ListRow,
+  toggleName,
+  toListItems,
+} from './rows.ts'
 import { Start } from './start.tsx'
 import { Age, Line, Marked, useNow } from './text.tsx'
 
@@ -28,8 +37,7 @@ export function useListItems({ rows }: Feed, { state }: PagePlace): ListItems {
   const today = new Date().toDateString()
   const showsStrangers = state === 'refused'
   const items = useMemo(() => toListItems(rows, { showsStrangers, open }), [rows, showsStrangers, open, today])
-  const toggle = (fold: string) =>
-    setOpen((before) => new Set(before.has(fold) ? [...before].filter((each) => each !== fold) : [...before, fold]))
+  const toggle = (fold: string) => setOpen((before) => toggleName(before, fold))
   return { items, toggle }
 }
 

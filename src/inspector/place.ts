@@ -38,6 +38,8 @@ export type PagePlace = Filters & { readonly view: View } & {
   readonly [Name in 'id' | 'session' | 'last' | 'bench' | 'from' | 'by' | 'act']: string
 }
 
+export const noFilters: Filters = { state: '', hook: '', source: '', q: '', since: '', until: '' }
+
 function readPlace(): PagePlace {
   const fields = new URLSearchParams(location.hash.slice(1))
   const text = (name: string) => fields.get(name) ?? ''

@@ -11,6 +11,10 @@ export type ListRow = { readonly id: string; readonly at: number } & (
 /** `times`: the number of refusals that the row stands for. `fold`: their name, if they are several. `isOpen`: each has its own row below. */
 type Fold = { readonly times: number; readonly fold?: string; readonly isOpen?: boolean }
 
+/** The set with the name, or without it if it had it. */
+export const toggleName = (names: ReadonlySet<string>, name: string): ReadonlySet<string> =>
+  new Set(names.has(name) ? [...names].filter((each) => each !== name) : [...names, name])
+
 /** `state`: the state of a row. `since`, `until`: milliseconds since the epoch. An empty filter selects all rows. */
 export type Filters = { readonly [Name in 'state' | 'hook' | 'source' | 'q' | 'since' | 'until']: string }
 

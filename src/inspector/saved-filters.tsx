@@ -2,23 +2,17 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { Link } from './link.tsx'
-import { go, type PagePlace } from './place.ts'
+import { findMidnight } from './format.ts'
+import { go, noFilters, type PagePlace } from './place.ts'
 import { Line } from './text.tsx'
 
 const hourMs = 3_600_000
-/** The beginning of a day in the time zone of the browser. */
-const findMidnight = (daysAgo: number) => {
-  const day = new Date()
-  day.setHours(0, 0, 0, 0)
-  day.setDate(day.getDate() - daysAgo)
-  return day.getTime()
-}
 
 const times: Readonly<Record<string, () => readonly [since: number, until?: number]>> = {
   'last hour': () => [Date.now() - hourMs],
   'last 24 hours': () => [Date.now() - 24 * hourMs],
-  today: () => [findMidnight(0)],
-  yesterday: () => [findMidnight(1), findMidnight(0)],
+  today: () => [findMidnight(0).getTime()],
+  yesterday: () => [findMidnight(1).getTime(), findMidnight(0).getTime()],
   'last 7 days': () => [Date.now() - 7 * 24 * hourMs],
 }
 
@@ -44,7 +38,6 @@ export function TimePicker({ place: { since, until } }: { place: PagePlace }): J
   )
 }
 
-const filterNames = ['state', 'hook', 'source', 'q', 'since', 'until'] as const
 type SavedFilter = { readonly name: string; readonly place: Partial<PagePlace> }
 const storageName = 'hookloom-filters'
 const maxSaved = 30
@@ -59,8 +52,9 @@ function readSaved(): readonly SavedFilter[] {
   }
 }
 
+// as: the keys of `noFilters` are filters
 const pickFilters = (place: Partial<PagePlace>): Partial<PagePlace> =>
-  Object.fromEntries(filterNames.map((name) => [name, String(place[name] ?? '')]))
+  Object.fromEntries(Object.keys(noFilters).map((name) => [name, String(place[name as keyof PagePlace] ?? '')]))
 
 export function SavedFilters({ place }: { place: PagePlace }): JSX.Element {
   const [saved, setSaved] = useState(readSaved)

@@ -5,6 +5,9 @@ import type { Row } from './rows.ts'
 /** A search reads only the beginning of a payload, a message or a reply, up to this many bytes or characters. */
 export const searchedBytes = 32_768
 
+/** What looks for a time goes back this much further, because the clock may have been set back between two rows. */
+export const clockMs = 3_600_000
+
 export type StepQuery = {
   readonly before?: string | undefined
   readonly after?: string | undefined

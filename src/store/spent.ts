@@ -1,10 +1,9 @@
 // What runs used, by day, hook, agent and model: read from the rows of the runs themselves, in steps, so that the reading delays no other request.
+import { clockMs } from './queries.ts'
 import { column, type Row } from './rows.ts'
 import { type Dialect, run, type Script } from './script.ts'
 
 const dayMs = 86_400_000
-/** A reading goes back this much further than the time that it looks for, because the clock may have been set back between two runs. */
-const clockMs = 3_600_000
 
 export type SpentQuery = {
   /** Only runs that were stored then or later. The first day begins then. */

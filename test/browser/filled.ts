@@ -1,6 +1,7 @@
 // Gateways whose store already has deliveries, as after a restart, on each engine.
 import { join } from 'node:path'
 import { describe } from 'vitest'
+import { createRecord, updateRecord } from '../../src/gateway/deliveries/senders/record.ts'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import type { NewDelivery } from '../../src/store/records.ts'
@@ -9,6 +10,21 @@ import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { makeConfigDir } from '../e2e/gateway.ts'
 import { onFileEnd } from '../file-end.ts'
 import { hasBrowser, mappings } from './stage.ts'
+
+const hourMs = 3_600_000
+
+/** GitHub sent to the hook `code` for a week, and nothing in the last two days. */
+export async function addSilentSender(store: Store): Promise<void> {
+  const now = Date.now()
+  const name = { hook: 'code', source: 'github' }
+  await updateRecord(store, name, () => ({
+    ...createRecord(name, now - 9 * 24 * hourMs),
+    last: now - 48 * hourMs,
+    requests: 400,
+    hours: { from: Math.floor(now / hourMs) - 9 * 24, counts: Array.from({ length: 168 }, () => 3) },
+    silent: { since: now - 48 * hourMs, toldAt: now - 24 * hourMs },
+  }))
+}
 
 /** `dir`: a config directory for the store. `another`: makes one for a second gateway on the same store, on Postgres only. */
 export type Filled = { readonly dir: string; readonly another: (() => string) | undefined }

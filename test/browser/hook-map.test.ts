@@ -1,15 +1,13 @@
 // The hooks as a map: one row a hook, from its senders to its chats, with a day of traffic from the store, sorted by trouble.
 import { expect, test } from 'vitest'
-import { createRecord, updateRecord } from '../../src/gateway/deliveries/senders/record.ts'
 import type { Store } from '../../src/store/store.ts'
 import { claimOne } from '../contract/jobs.ts'
 import { newDelivery, newJob, parked } from '../contract/stage.ts'
-import { describeFilled } from './filled.ts'
+import { addSilentSender, describeFilled } from './filled.ts'
 import { findBarriers, mappings, shoot, show, startStage, type Stage, transform } from './stage.ts'
 
 const wait = { timeout: 60_000 }
 const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const files = { 'hooks/transforms/review.ts': transform }
 const config = {
   hooks: {
@@ -42,13 +40,7 @@ async function fillStore(store: Store): Promise<void> {
   await store.appendAll([...old, broken], [])
   await store.append(newDelivery({ at: now, hook: 'nightly', jobs: [newJob()] }))
   await store.report(await claimOne(store), { outcome: { kind: 'dead', error: 'Telegram: chat 42 not found' } })
-  await updateRecord(store, { hook: 'code', source: 'github' }, () => ({
-    ...createRecord({ hook: 'code', source: 'github' }, now - 9 * dayMs),
-    last: now - 2 * dayMs,
-    requests: 400,
-    hours: { from: Math.floor((now - 9 * dayMs) / hourMs), counts: Array.from({ length: 168 }, () => 3) },
-    silent: { since: now - 2 * dayMs, toldAt: now - dayMs },
-  }))
+  await addSilentSender(store)
 }
 
 describeFilled('the map of the hooks', (fill) => {

@@ -3,13 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createRecord, updateRecord } from '../../src/gateway/deliveries/senders/record.ts'
 import type { Store } from '../../src/store/store.ts'
 import { claimOne } from '../contract/jobs.ts'
 import { newDelivery, newJob, parked, request } from '../contract/stage.ts'
 import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
 import { writeFiles } from '../e2e/gateway.ts'
-import { describeFilled } from './filled.ts'
+import { addSilentSender, describeFilled } from './filled.ts'
 import { findBarriers, pricedModels, shoot, show, type Stage, startStage } from './stage.ts'
 
 const wait = { timeout: 60_000 }
@@ -82,13 +81,7 @@ async function fillStore(store: Store): Promise<void> {
     })
     await store.appendAll(some, [])
   }
-  await updateRecord(store, { hook: 'code', source: 'github' }, () => ({
-    ...createRecord({ hook: 'code', source: 'github' }, now - 9 * 24 * hourMs),
-    last: now - 48 * hourMs,
-    requests: 400,
-    hours: { from: Math.floor(now / hourMs) - 9 * 24, counts: Array.from({ length: 168 }, () => 3) },
-    silent: { since: now - 48 * hourMs, toldAt: now - 24 * hourMs },
-  }))
+  await addSilentSender(store)
 }
 
 type Click = (target: Locator) => Promise<void>

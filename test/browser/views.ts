@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect, vi } from 'vitest'
-import { createRecord, updateRecord } from '../../src/gateway/deliveries/senders/record.ts'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { claimOne } from '../contract/jobs.ts'
 import { newDelivery, newJob } from '../contract/stage.ts'
 import { gatewayToken, makeConfigDir } from '../e2e/gateway.ts'
 import { mappings, pricedModels, show, type Stage, startStage, transform } from './stage.ts'
+import { addSilentSender } from './filled.ts'
 
 const wait = { timeout: 20_000 }
 const hourMs = 3_600_000
@@ -60,13 +60,7 @@ async function fillDay(dir: string): Promise<void> {
       : { kind: 'retry' as const, error, afterMs: hourMs }
     await store.report(await claimOne(store), { outcome })
   }
-  await updateRecord(store, { hook: 'code', source: 'github' }, () => ({
-    ...createRecord({ hook: 'code', source: 'github' }, now - 9 * 24 * hourMs),
-    last: now - 48 * hourMs,
-    requests: 400,
-    hours: { from: Math.floor(now / hourMs) - 9 * 24, counts: Array.from({ length: 168 }, () => 3) },
-    silent: { since: now - 48 * hourMs, toldAt: now - 24 * hourMs },
-  }))
+  await addSilentSender(store)
   await store.close()
 }
 

@@ -1,6 +1,6 @@
 // Runs a gateway like an operator: the built command as a child process, in its own config directory.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -185,4 +185,10 @@ export async function freePort(): Promise<number> {
   const address = server.address()
   await new Promise((done) => server.close(done))
   return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+/** The memory of a process in MB, on Linux. `VmRSS`: now. `VmHWM`: the most so far. */
+export function readMemoryMb(pid: number | undefined, name: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1_024
 }

@@ -1,11 +1,10 @@
 // More than a gateway can take, for `HOOKLOOM_OVERLOAD_SECONDS` (default: 15): each of many connections sends its next request as soon as the last
 // one is answered. What is answered with 200 is there, everything else is a 503 that says when to come back, and the memory has a limit.
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { count } from '../counts.ts'
 import { drain } from '../e2e/aftermath.ts'
-import { hookToken, post, startGateway } from '../e2e/gateway.ts'
+import { hookToken, post, readMemoryMb, startGateway } from '../e2e/gateway.ts'
 import { readStore } from '../e2e/inside.ts'
 
 const seconds = Number(process.env['HOOKLOOM_OVERLOAD_SECONDS'] ?? 15)
@@ -22,14 +21,12 @@ test.skipIf(!isLinux)(
     const mapping = { id: 'noisy', match: { path: 'noisy' }, action: 'wake', textTemplate: '{{text}}' }
     const gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
     const answered: Answered = { ok: 0, later: 0, others: [] }
-    const readMemoryMb = () =>
-      Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${gateway.child.pid}/status`, 'utf8'))?.[1]) / 1_024
     const end = Date.now() + seconds * 1_000
     const { port } = new URL(gateway.url)
     await Promise.all(
       Array.from({ length: connections }, (_, sender) => sendUntil(Number(port), sender, end, answered)),
     )
-    const mostMb = Math.round(readMemoryMb())
+    const mostMb = Math.round(readMemoryMb(gateway.child.pid, 'VmHWM'))
 
     // it takes requests as before
     expect(await post(gateway, 'noisy', { text: 'afterwards' })).toMatchObject({ ok: true })

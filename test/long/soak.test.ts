@@ -1,11 +1,11 @@
 // A gateway under a constant load, with kills and saves, for `HOOKLOOM_SOAK_MINUTES` (default: 1). Nothing is lost or happens twice, and what the
 // process holds has a limit. Its curves are kept in `.accept/soak.svg`.
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { count } from '../counts.ts'
 import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
-import { type Gateway, startGateway, writeFiles } from '../e2e/gateway.ts'
+import { type Gateway, readMemoryMb, startGateway, writeFiles } from '../e2e/gateway.ts'
 import { createDice, createLoad } from '../e2e/load.ts'
 import { seed, withSeed } from '../seed.ts'
 
@@ -83,10 +83,9 @@ test.skipIf(!isLinux)(
 )
 
 function readSample({ child, dir }: Pick<Gateway, 'child' | 'dir'>, atMs: number): Sample {
-  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
   return {
     atMs,
-    memoryMb: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024,
+    memoryMb: readMemoryMb(child.pid, 'VmRSS'),
     descriptors: readdirSync(`/proc/${child.pid}/fd`).length,
     logMb: statSync(join(dir, 'state/hookloom.db-wal')).size / 1_024 / 1_024,
   }

@@ -1,5 +1,6 @@
 // An entry of the audit log, as it is stored and shown.
 import { z } from 'zod'
+import { readonlyList } from './answers.ts'
 
 const { object, string } = z
 
@@ -43,7 +44,7 @@ export const AuditFields = object({
 export type AuditFields = z.infer<typeof AuditFields>
 
 export const AuditPage = object({
-  entries: z.array(AuditFields).readonly(),
+  entries: readonlyList(AuditFields),
   /** `before` of the next older page; null if there is none. */
   next: z.int().nullable(),
 })
@@ -66,22 +67,18 @@ export const SaveFields = object({
   previousAt: string().nullable(),
   /** Whether no later save went live. */
   isLast: z.boolean(),
-  changes: z
-    .array(object({ what: string(), differ: z.int(), of: z.int(), isWhole: z.boolean() }))
-    .readonly()
+  changes: readonlyList(object({ what: string(), differ: z.int(), of: z.int(), isWhole: z.boolean() }))
     .nullable()
     .describe(
       'Of `of` recent deliveries, `differ` got another result by the change of a module or of the configuration. `isWhole`: all were compared in time. Null: not compared.',
     ),
   hidden: z.int().describe('The number of changed files that `files` leaves out.'),
-  files: z
-    .array(
-      object({
-        name: string().describe('The path below the config directory.'),
-        before: string().nullable().describe('Null: the file was new. A long text is cut.'),
-        after: string().nullable().describe('Null: the file was deleted.'),
-      }),
-    )
-    .readonly(),
+  files: readonlyList(
+    object({
+      name: string().describe('The path below the config directory.'),
+      before: string().nullable().describe('Null: the file was new. A long text is cut.'),
+      after: string().nullable().describe('Null: the file was deleted.'),
+    }),
+  ),
 })
 export type SaveFields = z.infer<typeof SaveFields>

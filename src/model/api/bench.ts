@@ -1,6 +1,7 @@
 // The answers of the admin API about hooks and their bench. Times are ISO 8601.
 import { z } from 'zod'
 import { AnyObject, readonlyList, TriedMapping } from './answers.ts'
+import { SenderFields } from './operations.ts'
 import { ReplayReport } from './replay.ts'
 
 /** A mapping of a hook. Lists have the order in which mappings are tried. */
@@ -67,13 +68,7 @@ export const HookFields = z.object({
     .object({ since: z.string(), deliveries: readonlyList(z.number()), parked: readonlyList(z.number()) })
     .describe('The deliveries of the last 24 hours by the hour, the oldest first. `since`: counted from this time on.'),
   senders: readonlyList(
-    z.object({
-      source: z.string().nullable(),
-      sourceName: z.string().nullable(),
-      lastAt: z.string(),
-      usualMs: z.number().nullable(),
-      silentSince: z.string().nullable(),
-    }),
+    SenderFields.pick({ source: true, sourceName: true, lastAt: true, usualMs: true, silentSince: true }),
   ).describe('Who sent to the hook: see `GET /api/senders`.'),
 })
 export type HookFields = z.infer<typeof HookFields>

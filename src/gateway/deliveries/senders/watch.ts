@@ -2,6 +2,7 @@
 // is read or written during a request. Once a minute, each gateway adds its notes to the records in the store, and one gateway judges the
 // records.
 import { toErrorName } from '../../../base/exceptions.ts'
+import { groupBy } from '../../../base/group.ts'
 import { yieldToEventLoop } from '../../../base/serial.ts'
 import type { Alerts } from '../../jobs/alerts.ts'
 import type { Log } from '../../../base/log.ts'
@@ -98,7 +99,8 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
 
   async function loadRecords(): Promise<void> {
     records = await readRecords(store)
-    byHook = groupByHook(records.filter(({ mapping }) => mapping === undefined))
+    const own = records.filter(({ mapping }) => mapping === undefined)
+    byHook = groupBy(own, ({ hook }) => hook)
   }
 
   async function readListening(): Promise<{ text: string | undefined; at: number; downs: readonly Period[] }> {
@@ -210,10 +212,4 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
       return stop
     },
   }
-}
-
-function groupByHook(records: readonly SenderRecord[]): Map<string, SenderRecord[]> {
-  const groups = new Map<string, SenderRecord[]>()
-  for (const record of records) groups.set(record.hook, [...(groups.get(record.hook) ?? []), record])
-  return groups
 }

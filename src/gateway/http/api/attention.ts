@@ -1,4 +1,5 @@
 // GET /api/attention: problems that need a person, grouped by cause.
+import { groupBy } from '../../../base/group.ts'
 import { describeContent, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
 import type { AttentionFields, AttentionGroup, SenderFields } from '../../../model/api/operations.ts'
 import { Problem, type ProblemCode, problems } from '../../../core/model/problem.ts'
@@ -141,37 +142,26 @@ function buildErrorCase(error: string): Pick<Case, 'title' | 'place' | 'code' | 
 
 /** Parked deliveries come first, refusals last; within a kind, the newest group first. */
 function groupCases(cases: readonly Case[]): AttentionFields {
-  const groups = new Map<string, Case[]>()
-  for (const one of cases.toSorted((a, b) => b.at - a.at)) {
-    const name = `${one.kind} ${one.cause}`
-    const group = groups.get(name)
-    if (group === undefined) groups.set(name, [one])
-    else group.push(one)
-  }
+  const newestFirst = cases.toSorted((a, b) => b.at - a.at)
+  const groups = groupBy(newestFirst, ({ kind, cause }) => `${kind} ${cause}`)
   const order = ['parked', 'dead', 'failing', 'refused']
-  const inOrder = [...groups.values()].toSorted(
-    ([a], [b]) => order.indexOf(a?.kind ?? '') - order.indexOf(b?.kind ?? ''),
-  )
-  const all = inOrder.flatMap((group): AttentionGroup[] => {
-    const [newest] = group
-    if (newest === undefined) return []
-    const { kind, title, place, code } = newest
+  const inOrder = [...groups.values()].toSorted(([a], [b]) => order.indexOf(a.kind) - order.indexOf(b.kind))
+  const all = inOrder.map((group): AttentionGroup => {
+    const [{ kind, title, place, code }] = group
     // a delivery with several runs that failed is one case
     const ids = [...new Set(group.flatMap((each) => each.ids))]
     const hidden = group.reduce((sum, each) => sum + each.count - each.ids.length, 0)
-    return [
-      {
-        kind,
-        title,
-        place,
-        code,
-        hooks: [...new Set(group.map(({ hook }) => hook))].slice(0, 5),
-        count: ids.length + hidden,
-        since: toIsoTime(Math.min(...group.map(({ since }) => since))),
-        at: toIsoTime(Math.max(...group.map(({ at }) => at))),
-        ids: ids.slice(0, maxIds),
-      },
-    ]
+    return {
+      kind,
+      title,
+      place,
+      code,
+      hooks: [...new Set(group.map(({ hook }) => hook))].slice(0, 5),
+      count: ids.length + hidden,
+      since: toIsoTime(Math.min(...group.map(({ since }) => since))),
+      at: toIsoTime(Math.max(...group.map(({ at }) => at))),
+      ids: ids.slice(0, maxIds),
+    }
   })
   const count = all.reduce((sum, group) => sum + group.count, 0)
   return { count, groups: all.slice(0, maxGroups) }

@@ -48,7 +48,8 @@ export function handleBench({
     'GET /api/samples': async ({ query }) => {
       const hook = readParameter(query, 'hook')
       if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
-      return { samples: await bench.samples(hook), code: await bench.code(hook) }
+      const [samples, code] = await Promise.all([bench.samples(hook), bench.code(hook)])
+      return { samples, code }
     },
     'POST /api/try': async ({ body, ctx }) => {
       const asked = await body()

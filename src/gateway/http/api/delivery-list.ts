@@ -1,6 +1,6 @@
 // GET /api/deliveries: the newest deliveries that match some filters. A search visits the store in short steps, so that it delays no
 // other request, and ends after a while: its answer says how far back it looked.
-import type { DeliveriesQuery } from '../../../store/queries.ts'
+import { clockMs, type DeliveriesQuery } from '../../../store/queries.ts'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { Problem } from '../../../core/model/problem.ts'
@@ -8,7 +8,6 @@ import type { DeliveryRecord } from '../../../store/records.ts'
 import type { Store } from '../../../store/store.ts'
 import type { CallRequest } from './handlers.ts'
 import { addHits } from './hits.ts'
-import { clockMs } from './hour-of-store.ts'
 import { readLimit, readMoment, readParameter, readStateParameter } from './query.ts'
 import { readRows, type RowParts } from './rows.ts'
 import type { DeliveryPage } from '../../../model/api/answers.ts'

@@ -2,12 +2,10 @@
 // other request.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Tally } from '../../../store/counts.ts'
-import type { StepQuery } from '../../../store/queries.ts'
+import { clockMs, type StepQuery } from '../../../store/queries.ts'
 import type { Clock, StoreReader } from '../../../store/store.ts'
 
 const hourMs = 3_600_000
-/** What looks for a time goes back this much further, because the clock may have been set back between two deliveries. */
-export const clockMs = 3_600_000
 /** Such a step takes some milliseconds. */
 const stepRows = 2_000
 /** Deliveries that are further back are not counted: this many take some hundred milliseconds. */

@@ -1,6 +1,8 @@
 // GET /api/spending: what runs cost. The store is read in short steps, so that the count delays no other request.
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { groupBy } from '../../../base/group.ts'
 import { Problem } from '../../../core/model/problem.ts'
+import { findDearest } from '../../../model/api/dearest.ts'
 import type { SpendingFields, SpendingRow } from '../../../model/api/spending.ts'
 import { findTurnUsd } from '../../deliveries/budgets.ts'
 import type { Config } from '../../../model/config/config.ts'
@@ -68,13 +70,7 @@ const sum = <Item>(items: readonly Item[], read: (item: Item) => number) =>
   items.reduce((total, item) => total + read(item), 0)
 
 function toFields(asked: number, { since, spent, states }: Counted, config: Config): SpendingFields {
-  const groups = new Map<string, [Spent, ...Spent[]]>()
-  for (const one of spent) {
-    const key = JSON.stringify([one.day, one.hook, one.agentId, one.model])
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [one])
-    else group.push(one)
-  }
+  const groups = groupBy(spent, ({ day, hook, agentId, model }) => JSON.stringify([day, hook, agentId, model]))
   const rows = [...groups.values()].map((all) => toRow(asked, all, config))
   const priced = rows.flatMap(({ usd }) => usd ?? [])
   const limits = Object.values(config.budgets).flatMap(({ usd, period }) => (period === '1d' ? (usd ?? []) : []))
@@ -111,9 +107,6 @@ function toRow(since: number, all: readonly [Spent, ...Spent[]], { models }: Con
       ? []
       : { deliveryId: dearest.deliveryId, usd: findUsd(dearest), tokens: dearest.inputTokens + dearest.outputTokens },
   )
-  const [dearest = null] = candidates.toSorted(
-    (one, other) => (other.usd ?? 0) - (one.usd ?? 0) || other.tokens - one.tokens,
-  )
   return {
     day: toIsoTime(since + day * dayMs),
     hook: hook === '' ? null : hook,
@@ -125,7 +118,7 @@ function toRow(since: number, all: readonly [Spent, ...Spent[]], { models }: Con
     inputTokens: used.inputTokens,
     outputTokens: used.outputTokens,
     usd: findUsd(used),
-    dearest,
+    dearest: findDearest(candidates),
   }
 }
 

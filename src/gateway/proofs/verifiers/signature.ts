@@ -63,8 +63,7 @@ const shownChars = 24
 export function listProofs(headers: Headers, secret: ReadonlySet<string>): ShownProof[] {
   const shown = Object.entries(headers).flatMap(([name, value]): ShownProof[] => {
     if (name.length > maxNameChars || otherHeaders.test(name) || secret.has(name)) return []
-    if (timeName.test(name) && value.length <= 40 && timeForms.some(([form]) => form.test(value)))
-      return [{ name, value }]
+    if (readTimeUnit(name, value) !== undefined) return [{ name, value }]
     if (!signatureName.test(name)) return []
     const length = `${value.length} characters`
     const isForm = value.length <= maxValueChars && (readDigest(name, value) ?? readFields(name, value)) !== undefined
@@ -123,10 +122,14 @@ const timeForms: readonly (readonly [RegExp, TimestampUnit])[] = [
   [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/, 'iso8601'],
 ]
 
+function readTimeUnit(name: string, value: string): TimestampUnit | undefined {
+  if (!timeName.test(name) || name.length > maxNameChars || value.length > 40) return undefined
+  return timeForms.find(([form]) => form.test(value))?.[1]
+}
+
 function findTime(headers: Headers): TimeHeader | undefined {
   for (const [header, value] of Object.entries(headers).slice(0, maxHeaders)) {
-    if (!timeName.test(header) || header.length > maxNameChars || value.length > 40) continue
-    const [, unit] = timeForms.find(([form]) => form.test(value)) ?? []
+    const unit = readTimeUnit(header, value)
     if (unit !== undefined) return { header, unit }
   }
   return undefined
