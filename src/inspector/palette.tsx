@@ -1,6 +1,6 @@
 // Ctrl-K: one field that reaches the views, the hooks, the sessions, a delivery by its id, and what the page can do now.
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { call } from './api.ts'
 import { go, viewNames, views } from './place.ts'
 import { Line } from './text.tsx'
@@ -70,7 +70,17 @@ export function Palette({ onClose }: { onClose: () => void }): JSX.Element {
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const targets = useTargets()
-  useEffect(() => dialog.current?.showModal(), [])
+  const isOver = useRef(false)
+  // before the next key: the first letter must not be a key of the page
+  useLayoutEffect(() => dialog.current?.showModal(), [])
+
+  /** The event `close` comes later, perhaps when the palette is open again. */
+  function close(): void {
+    if (isOver.current) return
+    isOver.current = true
+    dialog.current?.close()
+    onClose()
+  }
 
   const word = text.trim()
   const words = word.toLowerCase().split(/\s+/)
@@ -84,11 +94,11 @@ export function Palette({ onClose }: { onClose: () => void }): JSX.Element {
   const chosen = Math.min(at, shown.length - 1)
   const run = (target: Target | undefined) => {
     if (target === undefined) return
-    dialog.current?.close()
+    close()
     target.run()
   }
   return (
-    <dialog ref={dialog} class="palette" onClose={onClose} aria-label="Go to">
+    <dialog ref={dialog} class="palette" onCancel={close} onClose={close} aria-label="Go to">
       <input
         role="combobox"
         aria-label="A view, a hook, a session, an id, or what to do"
