@@ -120,7 +120,7 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
     },
     openJobs: (query) =>
       readNewest(`state IN ('queued', 'running') AND ended_at IS NULL AND delivery_seq IS NOT NULL`, query),
-    troubles: readTroubles,
+    troubles: (query) => readTroubles(query, dialect),
     waitCounts: countWaits,
     *waitedFor() {
       return (yield* run(selectWaitedFor)).map(({ name }) => String(name))

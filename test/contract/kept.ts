@@ -111,5 +111,22 @@ export function describeKept(stage: () => Stage): void {
       expect(await readIds({ limit: 9, mappings: ['m', 'n'] })).toEqual([other])
       expect(await readIds({ limit: 9, mappings: [] })).toEqual([])
     })
+
+    test('a hook with few deliveries finds them in their order among many others, old and new', async () => {
+      const { store } = stage()
+      const rare: string[] = []
+      for (let round = 0; round < 3; round += 1) {
+        rare.unshift(...(await append(1, { hook: 'rare' })))
+        await append(300, {})
+      }
+      rare.unshift(...(await append(1, { hook: 'rare' })))
+      const [newest = '', ...older] = rare
+      expect(await readIds({ limit: 9, hook: 'rare' })).toEqual(rare)
+      expect(await readIds({ limit: 2, hook: 'rare', before: newest })).toEqual(older.slice(0, 2))
+      const listed = await store.deliveries({ limit: 9, hook: 'rare' })
+      expect(listed.map(({ deliveryId }) => deliveryId)).toEqual(rare.toReversed())
+      expect(await store.deliveries({ limit: 9, hook: 'rare', state: 'accepted' })).toHaveLength(4)
+      expect(await store.deliveries({ limit: 9, hook: 'rare', state: 'parked' })).toEqual([])
+    })
   })
 }

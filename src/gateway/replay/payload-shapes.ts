@@ -21,7 +21,7 @@ import { buildDelivery } from '../../core/mapping/delivery.ts'
 import { readShape, streamShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
 import { streamKeptPages } from './kept.ts'
-import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
+import { buildTypedHead, buildTypedRequest, listTypedSamples } from './samples.ts'
 
 /**
  * The shape of one request of a hook, with the name of its type. The request has the form of a fixture. Throws a Problem if the hook does not
@@ -107,10 +107,8 @@ async function collectUnlearntShapes(parts: ShapeParts, name: string): Promise<M
     }
   }
 
-  for (const sample of await listSamples({ ...parts, store: store ?? { keptDeliveries: async () => [] } }, name)) {
-    if (sample.kind === 'kept') continue
-    await add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
-  }
+  for (const { request } of await listTypedSamples(parts, name))
+    await add(buildTypedHead(generation, hook, request), Buffer.from(request.body), 0)
   if (store === undefined) return others
   for await (const page of streamKeptPages(store, { hook: name, limit: maxKept })) {
     for (const { receivedAt, request } of page) {

@@ -27,35 +27,48 @@ type SampleParts = {
 }
 
 /** `name`: the name of a hook. The kept requests come last. */
-export async function listSamples({ dir, generation, store }: SampleParts, name: string): Promise<SampleFields[]> {
-  const hook = generation.findHook(name)
-  const [fixtures, kept] = await Promise.all([
-    readHookFixtures(dir, generation, hook),
-    store.keptDeliveries({ hook: name, limit: maxKept }),
+export async function listSamples(parts: SampleParts, name: string): Promise<SampleFields[]> {
+  const [typed, kept] = await Promise.all([
+    listTypedSamples(parts, name),
+    parts.store.keptDeliveries({ hook: name, limit: maxKept }),
   ])
+  return [
+    ...typed,
+    ...kept.map((record): SampleFields => {
+      const { deliveryId, receivedAt, event = 'delivery' } = record
+      const summary = describeContent(record)
+      return { kind: 'kept', name: event, deliveryId, receivedAt: toIsoTime(receivedAt), summary }
+    }),
+  ]
+}
+
+type TypedSample = Exclude<SampleFields, { readonly kind: 'kept' }>
+
+/** Those that no sender has sent here: examples, fixtures, and requests that are written after the documentation of a sender. */
+export async function listTypedSamples(
+  { dir, generation }: Omit<SampleParts, 'store'>,
+  name: string,
+): Promise<TypedSample[]> {
+  const hook = generation.findHook(name)
+  const fixtures = await readHookFixtures(dir, generation, hook)
   const bundled = hook.kind === 'built-in' ? [] : listBundledRequests(listSenderNames(hook, name))
   let left = maxText
   const requests = [
     ...fixtures.map((one) => ({ ...one, kind: 'fixture' as const })),
     ...bundled.map((one) => ({ ...one, kind: 'bundled' as const })),
-  ].flatMap(({ kind, name: label, request: asked }): SampleFields[] => {
+  ].flatMap(({ kind, name: label, request: asked }): TypedSample[] => {
     const request = buildTypedRequest(name, asked)
     left -= request.body.length
     return left < 0 ? [] : [{ kind, name: label, request }]
   })
   const examples = builtInExamples.get(name) ?? []
   return [
-    ...examples.map((payload): SampleFields => ({
+    ...examples.map((payload): TypedSample => ({
       kind: 'bundled',
       name: 'example',
       request: toExample(name, payload),
     })),
     ...requests,
-    ...kept.map((record): SampleFields => {
-      const { deliveryId, receivedAt, event = 'delivery' } = record
-      const summary = describeContent(record)
-      return { kind: 'kept', name: event, deliveryId, receivedAt: toIsoTime(receivedAt), summary }
-    }),
   ]
 }
 

@@ -76,6 +76,9 @@ CREATE TRIGGER events_deleted AFTER DELETE ON events BEGIN
 END;
 `
 
+/** A hook with few deliveries, in a store with many, is found without a visit of all others. */
+export const listedByHook = 'CREATE INDEX listed_hook ON listed (hook, seq)'
+
 const tables = ['deliveries', 'jobs', 'events', 'messages'] as const
 const selectLast = (table: string) => `coalesce((SELECT max(seq) FROM ${table}), ${firstSeq})`
 

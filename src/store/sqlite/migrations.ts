@@ -5,7 +5,7 @@ import type { Database } from './driver.ts'
 import { flowSchema } from './flow.ts'
 import { auditSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
 import { nodesSchema } from './nodes.ts'
-import { catalogSchema, completeFirstCatalog, eventTimesSchema } from './catalog.ts'
+import { catalogSchema, completeFirstCatalog, eventTimesSchema, listedByHook } from './catalog.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
 /**
@@ -211,6 +211,7 @@ const migrations: readonly string[] = [
   `CREATE INDEX jobs_preceded ON jobs (gate, run_at) WHERE gate = 1 AND stands_for IS NOT NULL AND state = 'queued'`,
   failing,
   eventTimesSchema,
+  listedByHook,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -14,7 +14,7 @@ import { findNode, readNodes } from './nodes.ts'
 import { eventColumns, eventTables, findSession, findSessions } from './sessions.ts'
 import { sumWaitingBytes } from './waiting-bytes.ts'
 import type { ReadConnection } from './connection.ts'
-import { end, findRows, recordColumns, stepBack, findSeq } from './search.ts'
+import { end, findKept, findRows, recordColumns, stepBack, findSeq } from './search.ts'
 import {
   toDeliveryCounts,
   toJob,
@@ -29,19 +29,21 @@ import {
 import { toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
 import { deliveryStates } from '../../core/model/delivery.ts'
 import { earlyEnds, type Job } from '../../model/job.ts'
-import type { DeliveryRecord } from '../records.ts'
+import type { KeptQuery } from '../queries.ts'
+import type { DeliveryRecord, KeptDelivery } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
 export type Reads = StoreReader &
-  Pick<Store, 'findAnswer' | 'openDeliveries' | 'nextDueInMs' | 'jobsToEnd' | 'gatheredJobs'>
+  Pick<Store, 'findAnswer' | 'openDeliveries' | 'nextDueInMs' | 'jobsToEnd' | 'gatheredJobs'> & {
+    /** The seqs of the deliveries that `keptDeliveries` returns, for `keptAt`. */
+    keptSeqs(query: KeptQuery): Promise<readonly number[]>
+    keptAt(seqs: readonly number[]): Promise<KeptDelivery[]>
+  }
 
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = ?`
-/** `?5`: a JSON array of mapping ids, or null. */
-const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries INDEXED BY deliveries_kept
-  WHERE head IS NOT NULL AND seq < ?1 AND state <> 'pending' AND received_at >= ?2 AND (?3 IS NULL OR hook = ?3)
-    AND (?4 IS NULL OR source = ?4) AND (?5 IS NULL OR mapping_id IN (SELECT value FROM json_each(?5)))
-  ORDER BY seq DESC LIMIT ?6`
+/** `?1`: a JSON array of the seqs of deliveries. */
+const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq DESC`
 const selectRequest = 'SELECT head, body FROM deliveries WHERE seq = ? AND head IS NOT NULL AND body IS NOT NULL'
 /** `?1`: a JSON array of the seqs of deliveries. */
 const selectJobs = `${selectJob} WHERE j.seq IN
@@ -169,6 +171,13 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     const found = connection.use(undefined, (db) => ({ result: runScript(db, script, clock()) }))
     return found === undefined ? runScript(noStore, script, clock()) : found.result
   }
+  const keptSeqs = async (query: KeptQuery) =>
+    connection.use([], (db) => findKept(db, query).map(({ seq }) => Number(seq)))
+  const keptAt = async (seqs: readonly number[]) =>
+    connection.use([], (db) => {
+      const rows = db.all(selectKept, JSON.stringify(seqs))
+      return readRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
+    })
   return {
     ...bindCalls(plainReads, readPlain),
     deliveries: async (query) => connection.use([], (db) => readRecords(db, findRows(db, query))),
@@ -178,13 +187,9 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const row = connection.use(undefined, (db) => db.get(selectRequest, findSeq(db, id)))
       return row && toKeptRequest(row)
     },
-    keptDeliveries: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
-      connection.use([], (db) => {
-        const place = before === undefined ? end : findSeq(db, before)
-        const among = mappings === undefined ? null : JSON.stringify(mappings)
-        const rows = db.all(selectKept, place, since, hook, source, among, limit)
-        return readRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
-      }),
+    keptDeliveries: async (query) => keptAt(await keptSeqs(query)),
+    keptSeqs,
+    keptAt,
     events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(toSystemEvent),
     sessions: async ({ limit, before = end }) =>
       connection.use([], (db) => findSessions(db, { limit, before })).map(toSession),

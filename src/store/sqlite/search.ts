@@ -1,6 +1,6 @@
 // The list of deliveries: newest rows, by filters. A filter by state, hook or source reads the catalog and the rows behind it.
 // A text or a time is searched in the rows themselves, so its caller visits the store in steps.
-import { searchedBytes, toStep, type DeliveriesQuery } from '../queries.ts'
+import { type DeliveriesQuery, type KeptQuery, searchedBytes, toStep } from '../queries.ts'
 import { deliveryStates } from '../../core/model/delivery.ts'
 import type { StoreReader } from '../store.ts'
 import { findWake, whereBehind } from './catalog.ts'
@@ -20,12 +20,15 @@ const selectDeliveries = selectNewestRows(`SELECT ${recordColumns} FROM deliveri
 const findIn = (rows: string) => `SELECT * FROM (SELECT seq FROM ${rows}
     AND seq < ?1 AND seq >= ?6 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3) AND (?4 IS NULL OR source = ?4)
   ORDER BY seq DESC LIMIT ?5)`
-const foundIn = [
-  ...deliveryStates.map((state) => `listed WHERE state = '${state}'`),
-  `deliveries WHERE ${whereBehind('deliveries')}`,
-].map(findIn)
-const selectListed = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
-  WHERE seq IN (${foundIn.join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
+/** `places`: where the catalog has the rows. */
+const selectListed = (...places: readonly string[]) => {
+  const found = [...places.map((place) => `listed WHERE ${place}`), `deliveries WHERE ${whereBehind('deliveries')}`]
+  return `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
+    WHERE seq IN (${found.map(findIn).join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
+}
+const selectOfState = selectListed('state = ?2')
+const selectOfHook = selectListed('hook = ?3')
+const selectOfSource = selectListed(...deliveryStates.map((state) => `state = '${state}'`))
 
 const wanted = `d.seq < ?1 AND d.seq >= ?6 AND (?2 IS NULL OR d.state = ?2) AND (?3 IS NULL OR d.hook = ?3)
   AND (?4 IS NULL OR d.source = ?4) AND (?7 IS NULL OR d.received_at >= ?7) AND (?8 IS NULL OR d.received_at < ?8)`
@@ -78,9 +81,31 @@ export function findRows(db: Database, query: DeliveriesQuery): Row[] {
     const prefix = word.toLowerCase()
     return db.all(selectFound, ...values, `%${word.replace(/[%_|]/g, '|$&')}%`, prefix, `${prefix}\u{10ffff}`)
   }
-  return state !== null || hook !== null || source !== null
-    ? db.all(selectListed, last, state, hook, source, limit, first)
-    : db.all(selectDeliveries, last, first, limit)
+  if (state === null && hook === null && source === null) return db.all(selectDeliveries, last, first, limit)
+  // most deliveries are accepted
+  const isOfHook = hook !== null && (state === null || state === 'accepted')
+  const sql = isOfHook ? selectOfHook : state === null ? selectOfSource : selectOfState
+  return db.all(sql, last, state, hook, source, limit, first)
+}
+
+const isKept = (table: string, what: string) => `SELECT ${table}.seq AS seq FROM ${what}
+    AND ${table}.seq < ?1 AND d.head IS NOT NULL AND d.state <> 'pending' AND d.received_at >= ?2 AND (?3 IS NULL OR d.hook = ?3)
+    AND (?4 IS NULL OR d.source = ?4) AND (?5 IS NULL OR d.mapping_id IN (SELECT value FROM json_each(?5)))
+  ORDER BY ${table}.seq DESC LIMIT ?6`
+/** `?5`: a JSON array of mapping ids, or null. */
+const selectKept = isKept('d', 'deliveries d INDEXED BY deliveries_kept WHERE true')
+/** The catalog has the rows of a hook, so that those of other hooks are not read, however many they are. */
+const selectKeptOfHook = `SELECT seq FROM (
+    SELECT * FROM (${isKept('l', 'listed l CROSS JOIN deliveries d ON d.seq = l.seq WHERE l.hook = ?3')})
+    UNION ALL SELECT * FROM (${isKept('d', `deliveries d WHERE d.${whereBehind('deliveries')}`)}))
+  ORDER BY seq DESC LIMIT ?6`
+
+/** The newest first. */
+export function findKept(db: Database, { limit, before, hook, source, since = 0, mappings }: KeptQuery): Row[] {
+  const place = before === undefined ? end : findSeq(db, before)
+  const among = mappings === undefined ? null : JSON.stringify(mappings)
+  const sql = hook === undefined ? selectKept : selectKeptOfHook
+  return db.all(sql, place, since, hook ?? null, source ?? null, among, limit)
 }
 
 /** The delivery that is about `rows` older than `before`, or than the newest one: the end of one step of a search. */

@@ -17,6 +17,7 @@ const names = [
   'deliveries',
   'events',
   'keptBack',
+  'keptSeqs',
   'lanes',
   'openJobs',
   'sessions',

@@ -87,7 +87,9 @@ export function createSqliteStore(options: SqliteOptions): OpenedStore {
     connection.close()
     await slow.close()
   }
-  const all = { ...reads, ...slow.calls, close }
+  // found in the other thread, but read here: a copy between threads would give the header names of strangers a prototype
+  const keptDeliveries: Reads['keptDeliveries'] = async (query) => reads.keptAt(await slow.calls.keptSeqs(query))
+  const all = { ...reads, ...slow.calls, keptDeliveries, close }
   return createStore({ reads: all, writer, clock, room: capacity, countOpenings: () => openings })
 }
 

@@ -173,3 +173,16 @@ test('a kept refused request is found by its id, without a scan of the others', 
   await from.quarantinedRequests({ limit: 1, requestId: 'r' })
   expect(plan).toEqual([expect.stringMatching(/^SEARCH quarantine USING INDEX .* \(id=\?\)$/)])
 })
+
+test('the deliveries of a hook are found by an index, without a visit of those of other hooks', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.keptSeqs({ limit: 9, hook: 'rare' })
+  await from.deliveries({ limit: 9, hook: 'rare' })
+  await from.deliveries({ limit: 9, hook: 'rare', state: 'accepted' })
+  const steps = plan.filter((line) => /^(?:SCAN|SEARCH) (?:l|listed|d|deliveries)\b/.test(line))
+  expect(steps.filter((line) => line.includes('INDEX listed_hook (hook=?'))).toHaveLength(3)
+  expect(
+    steps.filter((line) => !/INDEX listed_hook|INTEGER PRIMARY KEY|INDEX deliveries_kept \(seq>/.test(line)),
+  ).toEqual([])
+})
