@@ -1,4 +1,5 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
+import { groupBy } from '../../base/group.ts'
 import type { SentValue } from '../../base/json.ts'
 import type { ConditionPath } from '../../base/path-text.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -58,13 +59,14 @@ type Rule<T> = {
 /** Throws `config-invalid` with the mapping if the payload path of a condition does not parse. */
 export function createRouter<T extends Routable>(mappings: readonly T[]): Router<T> {
   const rules = mappings.map(compileRule)
-  const anywhere = buildHookMappings(rules.filter(({ path }) => path === undefined))
+  const groups = groupBy(rules.entries(), ([, { path = '' }]) => path)
+  const pathless = groups.get('') ?? []
+  const toHook = (chosen: readonly (readonly [number, Rule<T>])[]) =>
+    buildHookMappings(chosen.toSorted(([one], [other]) => one - other).map(([, rule]) => rule))
+  const anywhere = toHook(pathless)
   // a Map, not an object: a hook may be named `constructor`
   const byPath = new Map<string, HookMappings<T>>()
-  for (const { path } of rules) {
-    if (path === undefined || byPath.has(path)) continue
-    byPath.set(path, buildHookMappings(rules.filter((rule) => rule.path === path || rule.path === undefined)))
-  }
+  for (const [path, own] of groups) if (path !== '') byPath.set(path, toHook([...own, ...pathless]))
 
   return {
     findMappings: (path) => byPath.get(path) ?? anywhere,

@@ -14,11 +14,10 @@ import { resolvePackagePath } from '../../base/package.ts'
  * `stripe-invoice`. `event`: an event of the sender, or the name of a fixture.
  */
 export function findBundledRequest(from: string, event?: string): Fixture['request'] {
-  const folders = listFolders()
-  const own = folders.filter(({ names }) => names.includes(from))
-  const fixtures = own.flatMap(({ folder }) => readFolder(folder))
-  if (event !== undefined && fixtures.length > 0) return findByEvent(fixtures, { from, event })
-  const found = fixtures.find(isAccepted) ?? fixtures[0]
+  const own = listFolders().filter(({ names }) => names.includes(from))
+  const requests = own.flatMap(({ folder }) => readFolder(folder))
+  if (event !== undefined && requests.length > 0) return findByEvent(requests, { from, event })
+  const found = requests.find(isAccepted) ?? requests[0]
   if (found !== undefined) return found.request
   const known = listBundledSenders()
   const near = findNearest(from, known)
@@ -31,8 +30,8 @@ export function findBundledRequest(from: string, event?: string): Fixture['reque
 
 /** The bundled requests of the senders and transforms with these names. */
 export function listBundledRequests(wanted: ReadonlySet<string>): readonly Bundled[] {
-  const folders = listFolders().filter(({ names }) => names.some((name) => wanted.has(name)))
-  return folders.flatMap(({ folder }) => readFolder(folder))
+  const found = listFolders().filter(({ names }) => names.some((name) => wanted.has(name)))
+  return found.flatMap(({ folder }) => readFolder(folder))
 }
 
 /** The names of senders with bundled requests. */
@@ -40,12 +39,12 @@ function listBundledSenders(): readonly string[] {
   return [...new Set(listFolders().flatMap(({ names }) => names[0] ?? []))].toSorted()
 }
 
-function findByEvent(fixtures: readonly Bundled[], { from, event }: { from: string; event: string }) {
-  const named = fixtures.filter(({ name }) => name === event.replace(/\.json$/, ''))
-  const all = named.length > 0 ? named : fixtures.filter(({ request }) => findSampleEvent(from, request) === event)
+function findByEvent(requests: readonly Bundled[], { from, event }: { from: string; event: string }) {
+  const named = requests.filter(({ name }) => name === event.replace(/\.json$/, ''))
+  const all = named.length > 0 ? named : requests.filter(({ request }) => findSampleEvent(from, request) === event)
   const found = all.find(isAccepted) ?? all[0]
   if (found !== undefined) return found.request
-  const names = [...new Set(fixtures.map(({ name }) => name))].toSorted()
+  const names = [...new Set(requests.map(({ name }) => name))].toSorted()
   const near = findNearest(event, names)
   const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `No bundled request of "${from}" has the event or the name "${event}". ${next}`)
@@ -61,8 +60,19 @@ export function findSampleEvent(from: string, { headers, payload }: Pick<Fixture
   return sender && readEvent(sender, { headers, body: toJsonBody(payload) })
 }
 
+type Folder = { readonly folder: string; readonly names: readonly string[] }
+
+/** The files of the package do not change while a process runs. */
+let folders: readonly Folder[] | undefined
+const fixtures = new Map<string, readonly Bundled[]>()
+
 /** `names[0]` is the name of the sender. */
-function listFolders(): { folder: string; names: string[] }[] {
+function listFolders(): readonly Folder[] {
+  folders ??= findFolders()
+  return folders
+}
+
+function findFolders(): Folder[] {
   const transforms = list('transforms')
     .filter((name) => name.endsWith('.fixtures'))
     .map((name) => {
@@ -81,7 +91,15 @@ function list(folder: string): string[] {
 
 type Bundled = Fixture & { readonly name: string }
 
-function readFolder(folder: string): Bundled[] {
+function readFolder(folder: string): readonly Bundled[] {
+  const known = fixtures.get(folder)
+  if (known !== undefined) return known
+  const read = readFixtures(folder)
+  fixtures.set(folder, read)
+  return read
+}
+
+function readFixtures(folder: string): Bundled[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return names.toSorted().flatMap((name) => {
     const fixture = parseFixture(readFileSync(join(folder, name), 'utf8'))
