@@ -90,6 +90,24 @@ describe('hookloom check', () => {
     expect(code).toBe(0)
   })
 
+  test('hookloom check warns, with the line, about a mailbox whose mails no mapping takes', async () => {
+    const imap = { host: 'imap.example.com', user: 'a@example.com', password: 'of the mailbox', folders: ['INBOX'] }
+    const list = async (more: object) => {
+      const dir = makeConfigDir({ config: { hooks: { imap, ...more } } })
+      const { code, stdout } = await runCommand(['check'], { dir })
+      expect(code).toBe(0)
+      return stdout.split('\n').filter((line) => line.includes('that no mapping takes'))
+    }
+    expect(await list({})).toEqual([
+      expect.stringMatching(
+        /hookloom\.jsonc:\d+:\d+ hooks\.imap brings items that no mapping takes\. Run "hookloom add preset imap"\.$/,
+      ),
+    ])
+    expect(await list({ presets: ['imap'] })).toEqual([])
+    expect(await list({ mappings: [{ match: { path: '/imap' }, messageTemplate: 'x' }] })).toEqual([])
+    expect(await list({ mappings: [{ match: { source: 'imap' }, messageTemplate: 'x' }] })).toEqual([])
+  })
+
   test('hookloom start in a folder without a configuration exits 78 and names the command that makes one', async () => {
     const { code, stderr } = await runBuilt(['start'], { dir: makeFolder() })
     expect(code).toBe(78)

@@ -14,6 +14,8 @@ import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../c
 import type { DefinedVerifier } from '../../model/proof.ts'
 import { type CompiledMapping, compileMapping } from '../../core/mapping/compile.ts'
 import { createRouter } from '../../core/mapping/match.ts'
+import { normalizeHookName } from '../../core/model/mapping-rules.ts'
+import { sources } from '../../plugins/sources/index.ts'
 import { createGeneration, toMappingParts } from '../../gateway/generation/generation.ts'
 import type { KnownSchemes, SenderTable } from '../../gateway/proofs/senders.ts'
 import { builtInSenders } from '../../gateway/built-in.ts'
@@ -93,7 +95,7 @@ export async function checkMappings(
     id: readMappingId(mapping, index),
   }))
   try {
-    const { senders, verifiers, own, plugins } = await assembling
+    const { senders, verifiers, own, plugins, mappings: all } = await assembling
     const templates = mappings.map((mapping) => checkTemplates(loaded, mapping, { senders, verifiers }))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // mappings that do not parse are left out, so that one mistake does not hide the others
@@ -103,6 +105,7 @@ export async function checkMappings(
       ...verifiers.map(toVerifierFinding),
       ...plugins.map(toPluginFinding),
       ...own.channels.map(toChannelFinding),
+      ...findUnreadSources(loaded, all),
       ...(await checkTransforms(context, sane, loaded)),
     ]
   } catch (error) {
@@ -113,6 +116,20 @@ export async function checkMappings(
     const templates = known.map((mapping) => checkTemplates(loaded, mapping, { senders: builtInSenders }))
     return [...templates, buildFailure('mappings', describeProblem(placeProblem(error, loaded)), exitCodes[error.kind])]
   }
+}
+
+/** Warns of sources whose items no mapping takes: each of them would be stored as skipped. */
+function findUnreadSources({ config, text }: LoadedConfig, mappings: AssembledParts['mappings']): CheckFinding[] {
+  const hooks = new Set(mappings.map(({ match }) => normalizeHookName(match.path ?? '')))
+  const builtIn = sources.filter(({ name }) => Reflect.get(config.hooks, name) !== undefined)
+  const watched = [
+    ...builtIn.map(({ name }) => ['hooks', name, `Run "hookloom add preset ${name}".`] as const),
+    ...Object.keys(config.sources).map((name) => ['sources', name, `Set match.path "${name}" in a mapping.`] as const),
+  ]
+  return watched.flatMap(([section, name, next]): CheckFinding[] => {
+    const detail = formatPlacedIssue(toIssue([section, name], `brings items that no mapping takes. ${next}`), text)
+    return hooks.has('') || hooks.has(name) ? [] : [{ name: 'sources', ok: false, severity: 'warning', detail }]
+  })
 }
 
 /** Checks the transforms as a gateway does when it starts. */
