@@ -77,7 +77,7 @@ export async function addTransform(context: Context, { name }: { name: string })
     .filter((file) => file.endsWith('.ts'))
     .map((file) => ({ name: file.slice(0, -'.ts'.length) }))
   const { name: stem } = findTransform(name.replace(/\.ts$/, ''), known)
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(dir, config.hooks)
   const module = `${stem}.ts`
   const files = [module, ...listFixtures(stem)]
   const existing = files.find((file) => existsSync(join(root, file)))

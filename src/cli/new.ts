@@ -45,7 +45,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   checkName(name)
   const loaded = loadConfig({ dir, env })
   const { removed, ...request } = await findRequest(context, loaded, { name, from, event })
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: loaded.config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(dir, loaded.config.hooks)
   const module = `${name}.ts`
   const sender = from !== undefined && isSender(from) ? from : undefined
   const { path, edited, proof } = addMapping(loaded, { name, module, sender })
@@ -101,7 +101,7 @@ export async function makeTransform(
   await createTransform({ ...context, stdin, print: () => {} }, { name: hook, from: '-', event: undefined })
   const { transformsDir } = loadConfig(context).config.hooks
   const module = `${hook}.ts`
-  return { module, file: join(await resolveTransformsRoot({ configDir: context.dir, transformsDir }), module) }
+  return { module, file: join(await resolveTransformsRoot(context.dir, { transformsDir }), module) }
 }
 
 /** The request of the first fixture, without secrets. */

@@ -51,7 +51,7 @@ async function publishShadow(context: Context, mappingId: string): Promise<numbe
   )
   const { problems } = parseConfig(edited, all)
   if (problems.length > 0) throw new Problem('config-invalid', 'Nothing was changed.', { frame: problems.join('\n') })
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(dir, config.hooks)
   const [from, to] = [await resolveModule(root, shadow), await resolveModule(root, module)]
   const extension = extname(module)
   const previous = `${module.slice(0, -extension.length)}.previous${extension}`

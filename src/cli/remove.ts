@@ -25,7 +25,7 @@ export async function remove(context: Context, { name, isForced }: RemoveOptions
   const loaded = loadConfig(context)
   const module = `${name.replace(/\.ts$/, '')}.ts`
   const { transformsDir } = loaded.config.hooks
-  const root = await resolveTransformsRoot({ configDir: context.dir, transformsDir })
+  const root = await resolveTransformsRoot(context.dir, { transformsDir })
   const change = removeFromConfig(loaded, name, module)
   // a name of another form is that of a preset only, and no path
   const files = /^[A-Za-z][\w-]*(\.ts)?$/.test(name) ? listFiles(root, module) : []

@@ -64,7 +64,7 @@ export async function createEngine(options: EngineOptions): Promise<Engine> {
 
   /** The newest files, with the last good version of each module that does not work. */
   async function load(changed: readonly string[]): Promise<Generation> {
-    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const root = await resolveTransformsRoot(dir, config.hooks)
     const refs = mappings.flatMap(({ transform }) => transform ?? [])
     const loaded = await runtime.load({ root, refs, settings: { ...config.hooks.transforms, env } })
     const parts = { config, mappings, transforms: loaded, senders, verifiers: [] }

@@ -62,7 +62,7 @@ export function createBench({
     const settings = buildSettings(loaded)
     const config = given ?? loaded.config
     const { mappings, senders, verifiers } = await assembler.assemble(config)
-    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const root = await resolveTransformsRoot(dir, config.hooks)
     const mapped = mappings.flatMap(({ transform }) => transform ?? [])
     const known = [...new Set(mapped.map(({ module }) => module))]
     const modules = names.length === 0 ? known : await Promise.all(names.map((name) => findModule(root, known, name)))

@@ -34,7 +34,7 @@ export async function readTransforms(
   const folder = transformsDir?.replace(/^~(?=\/)/, home)
   let root: string
   try {
-    root = await resolveTransformsRoot({ configDir: dir, transformsDir: folder })
+    root = await resolveTransformsRoot(dir, { transformsDir: folder })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     notes.add(

@@ -28,7 +28,7 @@ const extensions: readonly string[] = [...moduleExtensions, '.json']
 
 /** The names of the files that can be read, at most `maxFiles`, with `/` between folders. */
 export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<string[]> {
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
+  const root = await resolveTransformsRoot(dir, {})
   const found = await readdir(root, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
     if (isMissing(error)) return []
     throw error
@@ -118,7 +118,7 @@ function listProofVariables(text: string): string[] {
 
 async function findFile(dir: string, name: string): Promise<string> {
   if (name === configFile) return join(dir, configFile)
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
+  const root = await resolveTransformsRoot(dir, {})
   if (isAllowedName(name)) {
     // a folder in the path may be a symlink
     const file = await resolveRealPath(join(root, name.slice(folder.length + 1)))

@@ -33,11 +33,10 @@ export function toFileLabel({ root, file, folder }: { root: string; file: string
  * config directory if it begins with `hooks/transforms`. A directory that does not exist yet is not an error: each of its modules is
  * reported as missing. Throws `config-invalid` for a directory outside the transforms root, and for a symlink out of it that is not followed.
  */
-export async function resolveTransformsRoot(config: {
-  configDir: string
-  transformsDir: string | undefined
-}): Promise<string> {
-  const { configDir, transformsDir } = config
+export async function resolveTransformsRoot(
+  configDir: string,
+  { transformsDir }: { readonly transformsDir?: string | undefined },
+): Promise<string> {
   const dir = await resolveRealPath(resolve(configDir))
   const base = join(dir, 'hooks', 'transforms')
   if (transformsDir !== undefined && (/[\0\\]/.test(transformsDir) || transformsDir.startsWith('~'))) {

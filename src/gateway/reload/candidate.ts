@@ -72,7 +72,7 @@ async function buildFrom(
   const { mappings, senders, verifiers, reports } = assembled
   // reports an invalid template before any transform is loaded
   createGeneration({ config, mappings, transforms: new Map(), senders, verifiers })
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(dir, config.hooks)
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
   const { transforms: limits } = config.hooks
   const env = pickEnv(limits.env, settings)

@@ -93,7 +93,7 @@ export async function measureModule(
   try {
     const named = mappings.map(({ mapping }) => mapping)
     const parts: GenerationParts = { config, mappings: named, transforms: threads.of(transforms), senders, verifiers }
-    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const root = await resolveTransformsRoot(dir, config.hooks)
     const fixtures = await readFixtures(root, module)
     for (const fixture of fixtures) await runFixture(parts, module, fixture)
     return { module, coverage: (await notes.finish(module, { parts, fixtures, store })) ?? null, problem: null }

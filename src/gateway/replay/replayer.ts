@@ -139,7 +139,7 @@ export function createReplayer(parts: {
       const kept = buildCaptureSource(stored, parts)
       const module = asked ?? (await findModuleOf(kept))
       requireNamed(module, disk, ' "hookloom capture" takes others.')
-      const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+      const root = await resolveTransformsRoot(dir, config.hooks)
       return inOrder(async () => {
         const threads = createThreads()
         const own = { ...parts, transforms: threads.of(transforms) }
@@ -153,7 +153,7 @@ export function createReplayer(parts: {
         requireNamed(module, disk)
         const { config, senders, verifiers } = disk
         const mappings = disk.mappings.map(({ mapping }) => mapping)
-        const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+        const root = await resolveTransformsRoot(dir, config.hooks)
         return withThreads(async (withOwnThreads) => {
           const own = withOwnThreads(disk).transforms
           const parts = { config, mappings, senders, verifiers, transforms: own }

@@ -85,7 +85,7 @@ function toExample(hook: string, payload: SentValue): TypedRequest {
 async function readHookFixtures(dir: string, { config }: Generation, hook: Hook) {
   const modules = new Set(hook.mappings.flatMap(({ mapping }) => mapping.transform?.module ?? []))
   if (modules.size === 0) return []
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(dir, config.hooks)
   const files = await Promise.all([...modules].map((module) => readFixtures(root, module)))
   return files
     .flat()

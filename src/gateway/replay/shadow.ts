@@ -109,7 +109,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     }
     const { config, env, senders, verifiers } = of
     const mappings = shadowed.map(({ mapping }) => withShadow(mapping))
-    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const root = await resolveTransformsRoot(dir, config.hooks)
     runtime ??= createTransformRuntime({ clock, log: silentLog, isShadow: true })
     const refs = mappings.flatMap(({ transform }) => transform ?? [])
     const transforms = await runtime.load({ root, refs, settings: { ...config.hooks.transforms, workers: 1, env } })

@@ -42,8 +42,7 @@ export function createOverlay({
 }): Overlay {
   let runtime: TransformRuntime | undefined
 
-  const findRoot = ({ config }: Generation) =>
-    resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const findRoot = ({ config }: Generation) => resolveTransformsRoot(dir, config.hooks)
 
   /**
    * The generation with an unsaved text of one module. It runs at each keystroke, half written, so its threads have no effects. Throws `conflict` if

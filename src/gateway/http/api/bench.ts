@@ -98,7 +98,7 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
   const counted = await hour()
   const paths = [...new Set(current.mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || []))]
   const nameless = current.mappings.filter(({ match }) => normalizeHookName(match.path ?? '') === '')
-  const root = await resolveTransformsRoot({ configDir: parts.dir, transformsDir: current.config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(parts.dir, current.config.hooks)
   const own = new Set(current.mappings.slice(0, current.config.hooks.mappings.length))
   const warned = await bench.pathWarnings()
   const shadows = parts.replayer.shadows()

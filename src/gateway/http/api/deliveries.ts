@@ -133,7 +133,7 @@ export async function findLineInFile(
   { module, frame }: { readonly module?: string | undefined; readonly frame?: string | undefined },
 ): Promise<{ file: string | null; line: number }> {
   if (module === undefined) return { file: null, line: 1 }
-  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const root = await resolveTransformsRoot(dir, config.hooks)
   const line = Number(/:(\d{1,7}):\d/.exec(frame ?? '')?.[1] ?? 1)
   return { file: join(root, module), line }
 }

@@ -61,7 +61,8 @@ const shownChars = 24
 
 /** The headers in which a signature and its time came, cut. `secret`: headers that are left out. */
 export function listProofs(headers: Headers, secret: ReadonlySet<string>): ShownProof[] {
-  const shown = Object.entries(headers).flatMap(([name, value]): ShownProof[] => {
+  const read = Object.entries(headers).slice(0, maxHeaders)
+  const shown = read.flatMap(([name, value]): ShownProof[] => {
     if (name.length > maxNameChars || otherHeaders.test(name) || secret.has(name)) return []
     if (readTimeUnit(name, value) !== undefined) return [{ name, value }]
     if (!signatureName.test(name)) return []

@@ -20,19 +20,19 @@ describe('the transforms directory', () => {
   test('the transforms directory is hooks/transforms of the config directory, or a directory in it', async () => {
     const { configDir, root } = await createConfigDir()
     await mkdir(join(root, 'team'))
-    expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
+    expect(await resolveTransformsRoot(configDir, {})).toBe(root)
     for (const transformsDir of ['.', root, `${root}/`, 'hooks/transforms', './hooks/transforms/']) {
-      expect(await resolveTransformsRoot({ configDir, transformsDir })).toBe(root)
+      expect(await resolveTransformsRoot(configDir, { transformsDir })).toBe(root)
     }
     for (const transformsDir of ['team', './team/', join(root, 'team'), 'team/../team', 'hooks/transforms/team']) {
-      expect(await resolveTransformsRoot({ configDir, transformsDir })).toBe(join(root, 'team'))
+      expect(await resolveTransformsRoot(configDir, { transformsDir })).toBe(join(root, 'team'))
     }
   })
 
   test('a missing transforms directory is not an error, and its modules are reported as missing', async () => {
     const { configDir, root } = await createConfigDir()
     await rm(join(configDir, 'hooks'), { recursive: true })
-    expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
+    expect(await resolveTransformsRoot(configDir, {})).toBe(root)
     expect((await load(root, 'x.ts')).problem).toMatchObject({ code: 'transform-missing' })
   })
 
@@ -41,7 +41,7 @@ describe('the transforms directory', () => {
     async (transformsDir) => {
       const { configDir, root } = await createConfigDir()
       await mkdir(`${root}-evil`)
-      await expect(resolveTransformsRoot({ configDir, transformsDir })).rejects.toMatchObject({
+      await expect(resolveTransformsRoot(configDir, { transformsDir })).rejects.toMatchObject({
         code: 'config-invalid',
         message: expect.stringMatching(/^hooks\.transformsDir must stay inside hooks\/transforms/),
       })
@@ -56,16 +56,16 @@ describe('the transforms directory', () => {
     await mkdir(join(root, 'real'))
     await symlink(join(open, 'elsewhere'), join(root, 'out'))
     await symlink(join(root, 'real'), join(root, 'in'))
-    await expect(resolveTransformsRoot({ configDir, transformsDir: 'out' })).rejects.toMatchObject({
+    await expect(resolveTransformsRoot(configDir, { transformsDir: 'out' })).rejects.toMatchObject({
       code: 'config-invalid',
     })
-    await expect(resolveTransformsRoot({ configDir, transformsDir: 'out/new' })).rejects.toMatchObject({
+    await expect(resolveTransformsRoot(configDir, { transformsDir: 'out/new' })).rejects.toMatchObject({
       code: 'config-invalid',
     })
-    expect(await resolveTransformsRoot({ configDir, transformsDir: 'in' })).toBe(join(root, 'real'))
+    expect(await resolveTransformsRoot(configDir, { transformsDir: 'in' })).toBe(join(root, 'real'))
     await rename(root, join(open, 'moved'))
     await symlink(join(open, 'moved'), root)
-    await expect(resolveTransformsRoot({ configDir, transformsDir: undefined })).rejects.toMatchObject({
+    await expect(resolveTransformsRoot(configDir, {})).rejects.toMatchObject({
       code: 'config-invalid',
       message: `hooks/transforms is a link to ${open}/moved, which is not followed: others can write ${open} (mode 0777; "chmod go-w" ends that). Everything on the way must belong to root, and only the owner may write it.`,
     })
@@ -78,8 +78,8 @@ describe('the transforms directory', () => {
     await rm(root, { recursive: true })
     await symlink(join(dotfiles, 'transforms'), root)
     const real = join(dotfiles, 'transforms')
-    expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(real)
-    expect(await resolveTransformsRoot({ configDir, transformsDir: 'team' })).toBe(join(real, 'team'))
+    expect(await resolveTransformsRoot(configDir, {})).toBe(real)
+    expect(await resolveTransformsRoot(configDir, { transformsDir: 'team' })).toBe(join(real, 'team'))
     expect(await (await load(real, 'x.ts')).run(toCall({}))).toMatchObject({ value: 'stowed' })
   })
 
@@ -87,7 +87,7 @@ describe('the transforms directory', () => {
     const { configDir, root } = await createConfigDir()
     const other = await createFolder()
     await symlink(configDir, join(other, 'config'))
-    expect(await resolveTransformsRoot({ configDir: join(other, 'config'), transformsDir: undefined })).toBe(root)
+    expect(await resolveTransformsRoot(join(other, 'config'), {})).toBe(root)
   })
 })
 
