@@ -38,11 +38,20 @@ const decode = (text: string) => Buffer.from(text.replaceAll('\\x', ''), 'hex')
 const readStrings = (text: string) =>
   Array.from(text.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g), ([, each = '']) => decode(each))
 
-/** The events of the wanted files and folders, and the answers, from the lines of strace. */
-export function readHistory(lines: readonly string[], isWanted: (file: string) => boolean): DiskEvent[] {
+const httpAnswer = /^HTTP\/1\.1 200 .*"deliveryId":"([^"]+)"/s
+
+/**
+ * The events of the wanted files and folders, and the answers, from the lines of strace. `answer`: finds the id in an answer. `sizes`: of files that the
+ * process appends to.
+ */
+export function readHistory(
+  lines: readonly string[],
+  isWanted: (file: string) => boolean,
+  { answer = httpAnswer, sizes = new Map() }: { answer?: RegExp; sizes?: Map<string, number> } = {},
+): DiskEvent[] {
   const events: DiskEvent[] = []
   const note = (call: string, began: number) => {
-    const event = readCall(call, began)
+    const event = readCall(call, { began, answer, sizes })
     if (event === undefined) return
     if (event.kind === 'answer' || isWanted(event.file)) events.push(event)
   }
@@ -65,7 +74,9 @@ export function readHistory(lines: readonly string[], isWanted: (file: string) =
   return events
 }
 
-function readCall(call: string, began: number): DiskEvent | undefined {
+type Reading = { readonly began: number; readonly answer: RegExp; readonly sizes: Map<string, number> }
+
+function readCall(call: string, { began, answer, sizes }: Reading): DiskEvent | undefined {
   const [, name = '', args = ''] = /^(\w+)\((.*)$/s.exec(call) ?? []
   if (/\) += -1 /.test(args)) return undefined
   const [text = Buffer.alloc(0)] = readStrings(args)
@@ -86,8 +97,14 @@ function readCall(call: string, began: number): DiskEvent | undefined {
     case 'unlinkat':
       return { kind: 'remove', file: text.toString() }
     default: {
-      const answer = /^HTTP\/1\.1 200 .*"deliveryId":"([^"]+)"/s.exec(Buffer.concat(readStrings(args)).toString())
-      return answer?.[1] === undefined ? undefined : { kind: 'answer', deliveryId: answer[1] }
+      const data = Buffer.concat(readStrings(args))
+      const offset = sizes.get(open)
+      if (offset !== undefined) {
+        sizes.set(open, offset + data.length)
+        return { kind: 'write', file: open, data, offset }
+      }
+      const id = answer.exec(data.toString())?.[1]
+      return id === undefined ? undefined : { kind: 'answer', deliveryId: id }
     }
   }
 }

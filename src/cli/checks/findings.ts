@@ -15,6 +15,7 @@ import type { DefinedVerifier } from '../../model/proof.ts'
 import { type CompiledMapping, compileMapping } from '../../core/mapping/compile.ts'
 import { createRouter } from '../../core/mapping/match.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
+import { quoteShellWord } from '../../base/shell.ts'
 import { sources } from '../../plugins/sources/index.ts'
 import { createGeneration, toMappingParts } from '../../gateway/generation/generation.ts'
 import type { KnownSchemes, SenderTable } from '../../gateway/proofs/senders.ts'
@@ -123,7 +124,7 @@ function findUnreadSources({ config, text }: LoadedConfig, mappings: AssembledPa
   const hooks = new Set(mappings.map(({ match }) => normalizeHookName(match.path ?? '')))
   const builtIn = sources.filter(({ name }) => Reflect.get(config.hooks, name) !== undefined)
   const watched = [
-    ...builtIn.map(({ name }) => ['hooks', name, `Run "hookloom add preset ${name}".`] as const),
+    ...builtIn.map(({ name }) => ['hooks', name, `Run "hookloom add preset ${quoteShellWord(name)}".`] as const),
     ...Object.keys(config.sources).map((name) => ['sources', name, `Set match.path "${name}" in a mapping.`] as const),
   ]
   return watched.flatMap(([section, name, next]): CheckFinding[] => {
