@@ -162,6 +162,8 @@ async function countLost(peer: Peer, dir: string, acknowledged: readonly string[
     if (socket === undefined) return undefined
     reply = await talk(socket, peer.ask, peer.isWhole)
     socket.destroy()
+    // Redis listens before it reads its log, and ends if it cannot
+    if (!peer.isWhole(reply)) return undefined
   }
   running.child.kill('SIGKILL')
   const kept = new Set(peer.listIds(reply, acknowledged))
