@@ -99,9 +99,9 @@ export async function makeTransform(
   if (payload === undefined) throw new Problem('usage-invalid', 'A transform is made of a request whose body is JSON.')
   const stdin = Readable.from([Buffer.from(stringify({ request: { headers, payload } }))])
   await createTransform({ ...context, stdin, print: () => {} }, { name: hook, from: '-', event: undefined })
-  const { transformsDir } = loadConfig(context).config.hooks
+  const { hooks } = loadConfig(context).config
   const module = `${hook}.ts`
-  return { module, file: join(await resolveTransformsRoot(context.dir, { transformsDir }), module) }
+  return { module, file: join(await resolveTransformsRoot(context.dir, hooks), module) }
 }
 
 /** The request of the first fixture, without secrets. */

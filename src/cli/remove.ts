@@ -24,8 +24,7 @@ type RemoveOptions = { readonly name: string; readonly isForced: boolean }
 export async function remove(context: Context, { name, isForced }: RemoveOptions): Promise<number> {
   const loaded = loadConfig(context)
   const module = `${name.replace(/\.ts$/, '')}.ts`
-  const { transformsDir } = loaded.config.hooks
-  const root = await resolveTransformsRoot(context.dir, { transformsDir })
+  const root = await resolveTransformsRoot(context.dir, loaded.config.hooks)
   const change = removeFromConfig(loaded, name, module)
   // a name of another form is that of a preset only, and no path
   const files = /^[A-Za-z][\w-]*(\.ts)?$/.test(name) ? listFiles(root, module) : []

@@ -82,8 +82,7 @@ export async function writeTypes(
 ): Promise<WrittenTypes[]> {
   const shapes = await collectHookShapes(context, generation, hook)
   if (shapes.length === 0) return []
-  const { transformsDir } = generation.config.hooks
-  const folder = join(await resolveTransformsRoot(context.dir, { transformsDir }), 'payloads')
+  const folder = join(await resolveTransformsRoot(context.dir, generation.config.hooks), 'payloads')
   const path = toFilePath(hook)
   await mkdir(dirname(join(folder, path)), { recursive: true, mode: codeFolderMode })
   const names = shapes.map(({ name }) => name)

@@ -41,15 +41,16 @@ const readStrings = (text: string) =>
 const httpAnswer = /^HTTP\/1\.1 200 .*"deliveryId":"([^"]+)"/s
 
 /**
- * The events of the wanted files and folders, and the answers, from the lines of strace. `answer`: finds the id in an answer. `sizes`: of files that the
- * process appends to.
+ * The events of the wanted files and folders, and the answers, from the lines of strace. `answer`: finds the id in an answer. `before`: what was there
+ * when strace began; the process appends to the files in it.
  */
 export function readHistory(
   lines: readonly string[],
   isWanted: (file: string) => boolean,
-  { answer = httpAnswer, sizes = new Map() }: { answer?: RegExp; sizes?: Map<string, number> } = {},
+  { answer = httpAnswer, before = [] }: { answer?: RegExp; before?: readonly DiskEvent[] } = {},
 ): DiskEvent[] {
-  const events: DiskEvent[] = []
+  const events = [...before]
+  const sizes = new Map(before.flatMap((event) => (event.kind === 'write' ? [[event.file, event.data.length]] : [])))
   const note = (call: string, began: number) => {
     const event = readCall(call, { began, answer, sizes })
     if (event === undefined) return
@@ -109,6 +110,27 @@ function readCall(call: string, { began, answer, sizes }: Reading): DiskEvent | 
   }
 }
 
+type Loss = { readonly answered: ReadonlySet<string>; readonly write: (folder: string) => void }
+
+/** Loses the power at `count` random events. `write` puts the disk that is left into a folder, before the next loss. */
+export function* losePower(
+  history: readonly DiskEvent[],
+  { folder, count, pick }: { folder: string; count: number; pick: Pick },
+): Generator<Loss> {
+  const places = new Map<number, number>()
+  for (let each = 0; each < count; each += 1) {
+    const place = pick(history.length)
+    places.set(place, (places.get(place) ?? 0) + 1)
+  }
+  const disk = createDisk(folder)
+  const answered = new Set<string>()
+  for (const [at, event] of history.entries()) {
+    disk.apply(event)
+    if (event.kind === 'answer') answered.add(event.deliveryId)
+    for (let each = places.get(at) ?? 0; each > 0; each -= 1) yield { answered, write: (to) => disk.write(to, pick) }
+  }
+}
+
 /** The bytes of a file, in a buffer that may be longer. */
 type Content = { bytes: Buffer; size: number }
 type Inode = { readonly flushed: Content; pending: { readonly at: number; readonly change: Change }[] }
@@ -121,7 +143,7 @@ const sectorBytes = 512
 type Pick = (limit: number) => number
 
 /** Plays a history, and writes disks that a loss of power after the latest event may leave. */
-export function createDisk(folder: string) {
+function createDisk(folder: string) {
   const names = new Map<string, Name>()
   let count = 0
 

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { count } from '../counts.ts'
@@ -11,7 +11,7 @@ import { freePort, makeFolder } from '../e2e/gateway.ts'
 import { createDice } from '../e2e/load.ts'
 import { onFileEnd } from '../file-end.ts'
 import { seed } from '../seed.ts'
-import { createDisk, type DiskEvent, readHistory, straceOptions } from './disk-history.ts'
+import { losePower, readHistory, straceOptions } from './disk-history.ts'
 
 type Peer = {
   readonly program: string
@@ -40,11 +40,10 @@ const bulk = (...words: readonly string[]) =>
 const redis = (fsync: 'everysec' | 'always'): Peer => ({
   program: 'redis-server',
   flushes: fsync === 'always',
-  args: ({ dir, port }) =>
-    ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--appendonly', 'yes'].concat([
-      '--appendfsync',
-      fsync,
-    ]),
+  args: ({ dir, port }) => {
+    const options = { port: `${port}`, bind: '127.0.0.1', dir, save: '', appendonly: 'yes', appendfsync: fsync }
+    return Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
+  },
   hello: () => '',
   create: '',
   add: () => bulk('XADD', 'hooks', '*', 'text', text),
@@ -225,47 +224,35 @@ describe.each(peers)('%s', (name, peer) => {
       await vi.waitUntil(() => tracer.exitCode !== null || tracer.signalCode !== null, { timeout: 60_000 })
       child.kill('SIGKILL')
 
-      const begin = readFileSync(join(before, log.slice(dir.length)))
-      const sizes = new Map([[log, begin.length]])
-      const traced = readHistory(readFileSync(calls, 'utf8').split('\n'), (file) => file === log, {
-        answer: peer.answer,
-        sizes,
-      })
       const folder = dirname(log)
-      const disk = createDisk(folder)
-      const prelude: readonly DiskEvent[] = [
-        { kind: 'create', file: folder },
-        { kind: 'create', file: log },
-        { kind: 'write', file: log, offset: 0, data: begin },
-        ...[log, dirname(folder), folder].map((file) => ({ kind: 'sync' as const, file, began: Infinity })),
-      ]
-      for (const event of prelude) disk.apply(event)
-      const history = traced.map((event) =>
-        event.kind === 'sync' ? { ...event, began: event.began + prelude.length } : event,
-      )
-      const pick = createDice(seed)
-      const places = new Set(Array.from({ length: losses }, () => pick(history.length)))
-      const answered: string[] = []
+      const history = readHistory(readFileSync(calls, 'utf8').split('\n'), (file) => file === log, {
+        answer: peer.answer,
+        before: [
+          { kind: 'create', file: folder },
+          { kind: 'create', file: log },
+          { kind: 'write', file: log, offset: 0, data: readFileSync(join(before, log.slice(dir.length))) },
+          ...[log, dirname(folder), folder].map((file) => ({ kind: 'sync' as const, file, began: Infinity })),
+        ],
+      })
+      const acknowledged = history.filter(({ kind }) => kind === 'answer').length
       const found: (number | undefined)[] = []
-      for (const [at, event] of history.entries()) {
-        disk.apply(event)
-        if (event.kind === 'answer') answered.push(event.deliveryId)
-        if (!places.has(at)) continue
-        const left = join(makeFolder(), basename(dir))
-        cpSync(before, left, { recursive: true })
-        disk.write(join(left, folder.slice(dir.length)), pick)
-        found.push(await countLost(peer, left, answered))
+      const left = makeFolder()
+      for (const { answered, write } of losePower(history, { folder, count: losses, pick: createDice(seed) })) {
         rmSync(left, { recursive: true, force: true })
+        cpSync(before, left, { recursive: true })
+        write(join(left, folder.slice(dir.length)))
+        found.push(await countLost(peer, left, [...answered]))
       }
-      const lossy = found.filter((each) => each !== undefined && each > 0)
+      const lost = found.filter((each) => each !== undefined)
+      const lossy = lost.filter((each) => each > 0)
       count(context, {
-        'of others': answered.length,
+        'of others': acknowledged,
         'losses of power of others': found.length,
         'that lose acknowledged messages': lossy.length,
-        'at most': Math.max(0, ...lossy.map((each) => each ?? 0)),
-        'that do not start': found.filter((each) => each === undefined).length,
+        'at most': Math.max(0, ...lossy),
+        'that do not start': found.length - lost.length,
       })
-      expect(answered.length).toBeGreaterThanOrEqual(messages)
+      expect(acknowledged).toBeGreaterThanOrEqual(messages)
       // otherwise these disks prove nothing about a store that loses none
       expect(lossy.length > 0).toBe(!peer.flushes)
     },

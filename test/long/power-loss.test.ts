@@ -9,7 +9,7 @@ import { makeFolder, mainFile, startGateway } from '../e2e/gateway.ts'
 import { createDice, createLoad } from '../e2e/load.ts'
 import { count } from '../counts.ts'
 import { seed } from '../seed.ts'
-import { createDisk, type DiskEvent, readHistory, straceOptions } from './disk-history.ts'
+import { type DiskEvent, losePower, readHistory, straceOptions } from './disk-history.ts'
 
 const deliveries = 400
 const parts = 2
@@ -19,25 +19,13 @@ const hasStrace = spawnSync('strace', ['-V'], { stdio: 'ignore' }).status === 0
 type Loss = { readonly lost: number; readonly damage: string | undefined; readonly answered: number }
 
 /** Loses the power at `count` random events, and opens each disk. */
-function losePower(history: readonly DiskEvent[], folder: string, count: number): Loss[] {
-  const pick = createDice(seed)
-  const places = new Map<number, number>()
-  for (let each = 0; each < count; each += 1) {
-    const place = pick(history.length)
-    places.set(place, (places.get(place) ?? 0) + 1)
-  }
-  const disk = createDisk(folder)
-  const answered = new Set<string>()
+function openLosses(history: readonly DiskEvent[], folder: string, count: number): Loss[] {
   const to = makeFolder()
-  return history.flatMap((event, at) => {
-    disk.apply(event)
-    if (event.kind === 'answer') answered.add(event.deliveryId)
-    return Array.from({ length: places.get(at) ?? 0 }, () => {
-      rmSync(to, { recursive: true, force: true })
-      mkdirSync(to)
-      disk.write(to, pick)
-      return { ...openDisk(to, answered), answered: answered.size }
-    })
+  return Array.from(losePower(history, { folder, count, pick: createDice(seed) }), ({ answered, write }) => {
+    rmSync(to, { recursive: true, force: true })
+    mkdirSync(to)
+    write(to)
+    return { ...openDisk(to, answered), answered: answered.size }
   })
 }
 
@@ -112,7 +100,7 @@ describe.skipIf(!hasStrace)('losses of power (skipped without strace)', () => {
   })
 
   test(`${losses} losses lose no answered delivery, and damage no store`, { timeout: 600_000 }, (context) => {
-    const found = losePower(history, folder, losses)
+    const found = openLosses(history, folder, losses)
     expect({ seed, ...sum(found) }).toEqual({ seed, losses, lost: 0, damaged: [] })
     count(context, { acknowledged: deliveries, lost: 0, 'losses of power': losses })
     expect(new Set(found.map(({ answered }) => answered)).size).toBeGreaterThan(50)
@@ -123,13 +111,13 @@ describe.skipIf(!hasStrace)('losses of power (skipped without strace)', () => {
     { timeout: 600_000 },
     () => {
       const unflushed = forgetFlushes(history, '.db')
-      const { lost, damaged } = sum(losePower(unflushed, folder, 50))
+      const { lost, damaged } = sum(openLosses(unflushed, folder, 50))
       expect(lost + damaged.length).toBeGreaterThan(0)
     },
   )
 
   test('a store that does not flush its log loses deliveries on the same disks', { timeout: 600_000 }, () => {
     const unflushed = forgetFlushes(history, '-wal')
-    expect(sum(losePower(unflushed, folder, 50)).lost).toBeGreaterThan(5)
+    expect(sum(openLosses(unflushed, folder, 50)).lost).toBeGreaterThan(5)
   })
 })

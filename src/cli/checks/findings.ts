@@ -16,7 +16,7 @@ import { type CompiledMapping, compileMapping } from '../../core/mapping/compile
 import { createRouter } from '../../core/mapping/match.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
 import { quoteShellWord } from '../../base/shell.ts'
-import { sources } from '../../plugins/sources/index.ts'
+import { listWithSection } from '../../plugins/sources/index.ts'
 import { createGeneration, toMappingParts } from '../../gateway/generation/generation.ts'
 import type { KnownSchemes, SenderTable } from '../../gateway/proofs/senders.ts'
 import { builtInSenders } from '../../gateway/built-in.ts'
@@ -122,9 +122,9 @@ export async function checkMappings(
 /** Warns of sources whose items no mapping takes: each of them would be stored as skipped. */
 function findUnreadSources({ config, text }: LoadedConfig, mappings: AssembledParts['mappings']): CheckFinding[] {
   const hooks = new Set(mappings.map(({ match }) => normalizeHookName(match.path ?? '')))
-  const builtIn = sources.filter(({ name }) => Reflect.get(config.hooks, name) !== undefined)
+  const builtIn = listWithSection(config.hooks).map(({ definition }) => definition.name)
   const watched = [
-    ...builtIn.map(({ name }) => ['hooks', name, `Run "hookloom add preset ${quoteShellWord(name)}".`] as const),
+    ...builtIn.map((name) => ['hooks', name, `Run "hookloom add preset ${quoteShellWord(name)}".`] as const),
     ...Object.keys(config.sources).map((name) => ['sources', name, `Set match.path "${name}" in a mapping.`] as const),
   ]
   return watched.flatMap(([section, name, next]): CheckFinding[] => {

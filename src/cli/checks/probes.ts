@@ -3,7 +3,7 @@ import { type Agent, toAgent, listAgentIds } from '../../gateway/jobs/agents.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../gateway/jobs/runners-and-channels.ts'
-import { sources as builtInSources } from '../../plugins/sources/index.ts'
+import { listWithSection } from '../../plugins/sources/index.ts'
 import { probeSource } from '../../plugins/sources/shared/own.ts'
 import { readWorkspaceFile } from '../../plugins/runners/shared/workspace.ts'
 import type { AssembledParts } from '../../gateway/reload/assemble.ts'
@@ -58,11 +58,9 @@ export async function checkOtherSides(
 
 /** The built-in sources that have a section and can be asked. */
 function listBuiltInSources(config: Config): OwnSource[] {
-  return builtInSources.flatMap((definition): OwnSource[] => {
+  return listWithSection(config.hooks).map(({ definition, options }): OwnSource => {
     const { name, label = name } = definition
-    const options: unknown = Reflect.get(config.hooks, name)
-    if (options === undefined) return []
-    return [{ kind: 'sound', name, label, definition, options, hash: '', describeThrown: toErrorName }]
+    return { kind: 'sound', name, label, definition, options, hash: '', describeThrown: toErrorName }
   })
 }
 

@@ -1,7 +1,7 @@
 // Watches the sources of the gateway, such as a mailbox. Each watch follows the configuration and the duty of this gateway.
 import { sleepUnlessAborted } from '../../base/retry.ts'
 import { createLimitedFetch } from '../../plugins/sources/shared/fetch.ts'
-import { sources } from '../../plugins/sources/index.ts'
+import { listWithSection } from '../../plugins/sources/index.ts'
 import { limitSource } from '../../plugins/sources/shared/own.ts'
 import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
 import {
@@ -75,10 +75,9 @@ export function createSources(parts: SourcesParts): Sources {
 
   function listWanted(config: Config): Wanted[] {
     if (!config.hooks.enabled || !duty.isHeld()) return []
-    const builtIn = sources.flatMap((definition): Wanted[] => {
+    const builtIn = listWithSection(config.hooks).flatMap(({ definition, options }): Wanted[] => {
       const { name, label = name } = definition
-      const options: unknown = Reflect.get(config.hooks, name)
-      if (env[`HOOKLOOM_SKIP_${name.toUpperCase()}`] === '1' || options === undefined) return []
+      if (env[`HOOKLOOM_SKIP_${name.toUpperCase()}`] === '1') return []
       return [{ name, label, definition, options, stamp: JSON.stringify(options) }]
     })
     const sections = own()

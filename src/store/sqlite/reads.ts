@@ -42,8 +42,9 @@ export type Reads = StoreReader &
   }
 
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = ?`
-/** `?1`: a JSON array of the seqs of deliveries. */
-const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq DESC`
+/** `?1`: a JSON array of the seqs of deliveries. A request may have been deleted since its seq was found. */
+const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries
+  WHERE seq IN (SELECT value FROM json_each(?1)) AND head IS NOT NULL ORDER BY seq DESC`
 const selectRequest = 'SELECT head, body FROM deliveries WHERE seq = ? AND head IS NOT NULL AND body IS NOT NULL'
 /** `?1`: a JSON array of the seqs of deliveries. */
 const selectJobs = `${selectJob} WHERE j.seq IN

@@ -88,16 +88,16 @@ export function findRows(db: Database, query: DeliveriesQuery): Row[] {
   return db.all(sql, last, state, hook, source, limit, first)
 }
 
-const isKept = (table: string, what: string) => `SELECT ${table}.seq AS seq FROM ${what}
+const selectKeptIn = (table: string, what: string) => `SELECT ${table}.seq AS seq FROM ${what}
     AND ${table}.seq < ?1 AND d.head IS NOT NULL AND d.state <> 'pending' AND d.received_at >= ?2 AND (?3 IS NULL OR d.hook = ?3)
     AND (?4 IS NULL OR d.source = ?4) AND (?5 IS NULL OR d.mapping_id IN (SELECT value FROM json_each(?5)))
   ORDER BY ${table}.seq DESC LIMIT ?6`
 /** `?5`: a JSON array of mapping ids, or null. */
-const selectKept = isKept('d', 'deliveries d INDEXED BY deliveries_kept WHERE true')
+const selectKept = selectKeptIn('d', 'deliveries d INDEXED BY deliveries_kept WHERE true')
 /** The catalog has the rows of a hook, so that those of other hooks are not read, however many they are. */
 const selectKeptOfHook = `SELECT seq FROM (
-    SELECT * FROM (${isKept('l', 'listed l CROSS JOIN deliveries d ON d.seq = l.seq WHERE l.hook = ?3')})
-    UNION ALL SELECT * FROM (${isKept('d', `deliveries d WHERE d.${whereBehind('deliveries')}`)}))
+    SELECT * FROM (${selectKeptIn('l', 'listed l CROSS JOIN deliveries d ON d.seq = l.seq WHERE l.hook = ?3')})
+    UNION ALL SELECT * FROM (${selectKeptIn('d', `deliveries d WHERE d.${whereBehind('deliveries')}`)}))
   ORDER BY seq DESC LIMIT ?6`
 
 /** The newest first. */

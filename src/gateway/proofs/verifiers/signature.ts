@@ -30,6 +30,7 @@ export type SignatureHint = { readonly why: string; readonly next: string; reado
 const maxHeaders = 60
 const maxNameChars = 64
 const maxValueChars = 512
+const readSome = (headers: Headers) => Object.entries(headers).slice(0, maxHeaders)
 
 /** Headers that look like a signature by name or value, but contain none, or one that is not for a webhook. */
 const otherHeaders =
@@ -42,7 +43,7 @@ export function findSignature(headers: Headers, senders: SenderTable): Signature
   if (known !== undefined && senders.schemes.some(({ source }) => source === known))
     return { kind: 'sender', source: known }
   let found: Signature | undefined
-  for (const [name, value] of Object.entries(headers).slice(0, maxHeaders)) {
+  for (const [name, value] of readSome(headers)) {
     if (name.length > maxNameChars || value.length > maxValueChars || otherHeaders.test(name)) continue
     const read = readDigest(name, value) ?? readFields(name, value)
     // the strongest of several signatures: some senders send one for each algorithm
@@ -61,8 +62,7 @@ const shownChars = 24
 
 /** The headers in which a signature and its time came, cut. `secret`: headers that are left out. */
 export function listProofs(headers: Headers, secret: ReadonlySet<string>): ShownProof[] {
-  const read = Object.entries(headers).slice(0, maxHeaders)
-  const shown = read.flatMap(([name, value]): ShownProof[] => {
+  const shown = readSome(headers).flatMap(([name, value]): ShownProof[] => {
     if (name.length > maxNameChars || otherHeaders.test(name) || secret.has(name)) return []
     if (readTimeUnit(name, value) !== undefined) return [{ name, value }]
     if (!signatureName.test(name)) return []
@@ -129,7 +129,7 @@ function readTimeUnit(name: string, value: string): TimestampUnit | undefined {
 }
 
 function findTime(headers: Headers): TimeHeader | undefined {
-  for (const [header, value] of Object.entries(headers).slice(0, maxHeaders)) {
+  for (const [header, value] of readSome(headers)) {
     const unit = readTimeUnit(header, value)
     if (unit !== undefined) return { header, unit }
   }

@@ -7,7 +7,7 @@ import { createReadConnection } from '../../../../src/store/sqlite/connection.ts
 import { createReads } from '../../../../src/store/sqlite/reads.ts'
 import { createSlowReads } from '../../../../src/store/sqlite/slow-reads.ts'
 import { createSqliteStore } from '../../../../src/store/sqlite/sqlite.ts'
-import { newDelivery } from '../../../contract/stage.ts'
+import { newDelivery, request } from '../../../contract/stage.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'hookloom-slow-'))
 
@@ -73,4 +73,19 @@ test('a file that cannot be read is a problem of the store, and a closed store s
   })
   await slow.close()
   await expect(readHooks()).rejects.toMatchObject({ message: 'The store is closed.' })
+})
+
+test('a kept request that its ring deletes after it was found is left out', async () => {
+  const file = join(folder, 'ring.db')
+  const store = createSqliteStore({ file, clock: () => 1_000 })
+  const connection = createReadConnection(file)
+  const reads = createReads(connection, () => 1_000)
+  const append = () => store.append(newDelivery({ at: 1_000, ringSize: 1, request: request('{}') }))
+  await append()
+  const found = await reads.keptSeqs({ limit: 9 })
+  expect(await reads.keptAt(found)).toHaveLength(1)
+  await append()
+  expect(await reads.keptAt(found)).toEqual([])
+  connection.close()
+  await store.close()
 })
