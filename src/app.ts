@@ -52,6 +52,8 @@ import { createEntry } from './gateway/http/entry.ts'
 import { createReceiver } from './gateway/http/receive.ts'
 import { createRefuser, describeRefusal, logInternalError, type OnRefused } from './gateway/http/refuse.ts'
 import { createRuns } from './gateway/http/runs.ts'
+import { createAwaits } from './gateway/http/awaits.ts'
+import { createWaiters } from './gateway/http/waiters.ts'
 import { recordRefusal } from './gateway/http/spans.ts'
 import { createRepeats, toRepeatedDelivery } from './gateway/deliveries/repeats.ts'
 import { createQuarantine } from './gateway/deliveries/refused/quarantine.ts'
@@ -375,13 +377,14 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const admission = createAdmission({ access, tokens, signers, unnamedProxies })
   stops.add('the log of refusals', () => refusalLog.stop())
-  const runs = createRuns({ store, access, auditor, generation, lookForJobs, clock, log })
+  const waiters = createWaiters({ store, access, generation, log })
   const receiver = createReceiver({
     generation,
     acquire,
     entry: createEntry({ admission, handed, refusals, quarantine }),
     arrivals: createArrivals({ store, settler, rerunner, onRepeated, clock, newId, development }),
-    runs,
+    runs: createRuns({ store, access, auditor, waiters, generation, lookForJobs, clock, log }),
+    awaits: createAwaits({ store, waiters, clock }),
     refuse: createRefuser({ admission, quarantine, onRefused, clock, development }),
     refusals,
     quarantine,
@@ -477,7 +480,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the deletion of old deliveries', () => retention.stop())
   // added last, so stopped first: a balancer must know of the stop before the hook port closes, and no waiting request may delay it
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
-  stops.add('the requests that wait', runs.stopWaiting)
+  stops.add('the requests that wait', waiters.stop)
   void drain.resume()
   noteStart(auditor, info())
   await live.watch()

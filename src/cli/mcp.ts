@@ -12,6 +12,8 @@ import { isJsonObject } from '../base/json.ts'
 import type { Asked } from '../model/api/ask.ts'
 import { describeFirstIssue } from '../core/model/issue.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
+import { maxAwaitSeconds } from '../model/api/await-limit.ts'
+import { askAwait } from './await.ts'
 import { check } from './check.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { listSecrets, renderAnswer, renderProblem } from './mcp/answer.ts'
@@ -188,6 +190,20 @@ const localTools: readonly Tool[] = [
       const { method, path, source, event } = delivery
       return { deliveryId: record.deliveryId, method, hook: path, source, event, ...safe }
     },
+  }),
+  defineTool({
+    name: 'await',
+    description:
+      'Waits up to 50 seconds for the next delivery of a hook whose run has this session key. The gateway keeps the wait: with the "id" of the answer, the next call goes on, within fourteen days.',
+    isWriting: false,
+    input: strictObject({
+      hook: string().min(1).max(512),
+      key: string().min(1).max(512).describe('The session key.'),
+      id: string().min(1).max(100).optional().describe('Of an answer whose state is "waiting".'),
+    }),
+    rest: '',
+    run: (context, { id: known, ...wanted }) =>
+      askAwait(context, { ...wanted, id: known, withinSeconds: maxAwaitSeconds }),
   }),
   defineTool({
     name: 'shapes',

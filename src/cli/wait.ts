@@ -14,7 +14,7 @@ import { cutLine, indent } from './terminal/print.ts'
 /** The longest wait that one request asks for. It is shorter than the time limit of `callGateway` and than the usual minute of proxies. */
 export const longestAskSeconds = 50
 /** The pause before the next request, if the gateway answers at once because it is stopping or too many requests wait. */
-const betweenMs = 2_000
+export const betweenMs = 2_000
 
 const Run = z.looseObject({
   runId: z.string(),

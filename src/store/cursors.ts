@@ -71,8 +71,10 @@ export const oncePrefix = 'once/'
 export const statePrefix = 'state/'
 /** The prefix of cursors that name the task that may set a commit status: see jobs/steps/status.ts. */
 export const statusPrefix = 'status/'
+/** The prefix of cursors that are waits for a delivery: see awaits.ts. */
+export const awaitPrefix = 'await/'
 /**
  * If the name of a cursor begins with one of these prefixes, the first word of its value is a moment in milliseconds since the epoch. After this
  * moment, a sweep deletes the cursor.
  */
-export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix] as const
+export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix, awaitPrefix] as const

@@ -21,7 +21,9 @@ import { createMetrics } from '../../src/gateway/http/metrics.ts'
 import { createEntry } from '../../src/gateway/http/entry.ts'
 import { createReceiver } from '../../src/gateway/http/receive.ts'
 import { createRefuser } from '../../src/gateway/http/refuse.ts'
+import { createAwaits } from '../../src/gateway/http/awaits.ts'
 import { createRuns } from '../../src/gateway/http/runs.ts'
+import { createWaiters } from '../../src/gateway/http/waiters.ts'
 import { createSenderWatch } from '../../src/gateway/deliveries/senders/watch.ts'
 import { createShapeLearner } from '../../src/gateway/deliveries/shapes/learner.ts'
 import { createQuarantine } from '../../src/gateway/deliveries/refused/quarantine.ts'
@@ -281,11 +283,13 @@ export async function createStages(folder: string): Promise<Stage[]> {
     const admitting = { checkHead, ...admission }
     const handed = createHandshakeSecrets({ file: join(dir, 'handed.json'), clock })
     const auditor = { perform: <Result>(_act: unknown, work: () => Promise<Result>) => work() }
+    const waiters = createWaiters({ ...shared, access })
     return createReceiver({
       ...shared,
       entry: createEntry({ admission: admitting, handed, refusals, quarantine }),
       arrivals: createArrivals({ ...shared, settler, rerunner, onRepeated: () => {}, development: false }),
-      runs: createRuns({ ...shared, access, auditor, lookForJobs: () => {} }),
+      runs: createRuns({ ...shared, access, auditor, waiters, lookForJobs: () => {} }),
+      awaits: createAwaits({ ...shared, waiters }),
       refuse: createRefuser({ admission: admitting, quarantine, onRefused: () => {}, clock, development: false }),
       refusals,
       quarantine,

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
 import { describeAudit } from './audit.ts'
+import { describeAwaits } from './awaits.ts'
 import { describeBudgets } from './budgets.ts'
 import { describeCounts } from './counts.ts'
 import { describeCursors } from './cursors.ts'
@@ -48,6 +49,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeDeliveries,
       describeWakes,
       describeOpen,
+      describeAwaits,
       describeCursors,
       describeJobs,
       describeDue,

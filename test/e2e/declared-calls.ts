@@ -1,15 +1,17 @@
 // The declared calls of both ports as a list, with method and path apart.
-import { calls as adminCalls, runCalls } from '../../src/model/api/calls.ts'
+import { calls as adminCalls } from '../../src/model/api/calls.ts'
+import { hookCalls } from '../../src/model/api/hook-calls.ts'
 
 type Listed = {
   readonly right: string
-  readonly act: string | null
+  readonly act?: string | null
   readonly answer: { parse(value: unknown): unknown } | undefined
 }
 
-export const calls = Object.entries<Listed>({ ...runCalls, ...adminCalls }).map(([name, call]) => {
+export const calls = Object.entries<Listed>({ ...hookCalls, ...adminCalls }).map(([name, call]) => {
   const [method = '', path = ''] = name.split(' ')
-  return { ...call, method: method.toLowerCase(), path, port: call.right === 'runs' ? 'hooks' : 'admin' }
+  const { act = null } = call
+  return { ...call, act, method: method.toLowerCase(), path, port: path.startsWith('/api/') ? 'admin' : 'hooks' }
 })
 
 const named = calls.filter(({ port, method, right }) => port === 'admin' && method !== 'get' && right !== 'none')

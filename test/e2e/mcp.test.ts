@@ -79,6 +79,7 @@ const reading = [
   'try',
   'replay',
   'skill',
+  'await',
   'request',
   'shapes',
   'check',

@@ -131,6 +131,7 @@ describe('the answers of a real gateway', () => {
     const [refusal] = refusals['refusals'] as { requestId: string }[]
     await check('get /api/refusals/{id}', { id: refusal?.requestId ?? '' })
     await check('get /runs/{runId}', { runId })
+    await check('post /{hook}/await', { hook: 'plain' }, { body: { key: 'hook:inbox' } })
     for (const each of [id, greeted, parked]) await check('get /api/deliveries/{id}', { id: each })
     await check('get /api/deliveries')
     await check('get /api/deliveries/{id}/request', { id })

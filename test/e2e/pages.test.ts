@@ -200,7 +200,8 @@ function toCommands(text: string): string[] {
 
 /** Replaces ids, which differ in each run. */
 function toShape(json: string): unknown {
-  return JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
+  const withoutIds = json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID')
+  return JSON.parse(withoutIds.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME'))
 }
 
 /** A gateway in development, as `npm start` runs it, with one delivery and its run. It uses other ports than the page. */

@@ -1,5 +1,6 @@
 // The commands that write, try and test mappings and transforms: their options and their help.
 import { Option } from 'commander'
+import { maxAwaitSeconds } from '../../model/api/await-limit.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
 import type { PluginKind } from '../../model/plugin.ts'
@@ -217,6 +218,23 @@ function addCheckingCommands(program: CliCommand): void {
     .examples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120')
     .run(async (context, id: string, options: { timeout: number }) =>
       (await import('../wait.ts')).wait(context, id, options),
+    )
+
+  program
+    .command('await')
+    .summary('wait for the next delivery of a hook with a session key')
+    .description(
+      'Waits for the next delivery of a hook whose run has this session key, from now on. The gateway keeps the wait: with the same --id, the command ' +
+        'goes on after an interruption. The exit code is 0 if the delivery came, 75 if it did not come in time, and 69 if no gateway answers.',
+    )
+    .argument('<hook>', 'name of the hook')
+    .requiredOption('--key <key>', 'session key of the run')
+    .option('--id <id>', 'name of the wait, to ask for it again')
+    .option('--timeout <seconds>', 'how long to wait', createIntegerParser(1, maxAwaitSeconds), maxAwaitSeconds)
+    .addOption(jsonOption())
+    .examples('hookloom await github --key hook:pr:42', 'hookloom await builds --key hook:build:7 --id deploy-7')
+    .run(async (context, hook: string, { timeout, ...named }: { key: string; id?: string; timeout: number }) =>
+      (await import('../await.ts')).awaitDelivery(context, { id: undefined, ...named, hook, withinSeconds: timeout }),
     )
 
   program

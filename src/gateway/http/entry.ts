@@ -17,6 +17,7 @@ import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createOtherMethods, toAnswer } from './other-methods.ts'
 import { type Refusals, removeGatewayCredentials } from './refusals.ts'
 import { readRunCall, type RunCall } from './runs.ts'
+import { type AwaitCall, findAwaitedHook, readAwaitCall } from './awaits.ts'
 import { type BodyMemory, createUnprovenBodies } from './unproven.ts'
 
 export type Incoming = {
@@ -29,11 +30,12 @@ export type Incoming = {
   body?: Buffer<ArrayBuffer> | undefined
 }
 
-/** A request that was admitted, with its inflated body; the answer to a sender's handshake; or a request for a run. */
+/** A request that was admitted, with its inflated body; the answer to a sender's handshake; or a request for a run or a wait. */
 export type EntryResult =
   | (AdmittedRequest & { readonly kind: 'delivery' })
   | { readonly kind: 'handshake'; readonly answer: Answer }
   | RunCall
+  | AwaitCall
 
 export type Entry = ReturnType<typeof createEntry>
 
@@ -55,6 +57,9 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
     if (isRunPath(request.path)) return readRunCall(request, admission)
+    const { bodyTimeoutMs: timeoutMs } = generation.config.server
+    const awaited = findAwaitedHook(request, generation)
+    if (awaited !== undefined) return readAwaitCall(request, { ...incoming, hook: awaited, timeoutMs })
     const hook = generation.findHook(request.path)
     const { secretHeaders, tokenless } = hook
     const signed = listSigned(hook, request)
@@ -78,7 +83,6 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
         admission.checkToken(request)
       }
       const limit = isProofShown ? tokenless.maxBodyBytes : hook.maxBodyBytes
-      const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
       if (request.token === 'valid' && hook.kind === 'unknown') {
         // the request is kept, because the operator may make a hook from its body on the page

@@ -10,6 +10,7 @@ import type { Entry, EntryResult, Incoming } from './entry.ts'
 import type { Refuser } from './refuse.ts'
 import type { Refusals } from './refusals.ts'
 import { readWait, type Runs, type StreamedAnswer } from './runs.ts'
+import type { Awaits } from './awaits.ts'
 import { takeUrlSecret } from './target.ts'
 
 type ReceiverParts = {
@@ -19,6 +20,7 @@ type ReceiverParts = {
   readonly entry: Entry
   readonly arrivals: Arrivals
   readonly runs: Runs
+  readonly awaits: Awaits
   readonly refuse: Refuser
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'forget' | 'noteRan'>
   readonly quarantine: Pick<Quarantine, 'noteAdmitted'>
@@ -32,18 +34,18 @@ export type Receiver = {
 }
 
 export function createReceiver(parts: ReceiverParts): Receiver {
-  const { entry, arrivals, runs, refuse, refusals, quarantine } = parts
+  const { entry, arrivals, runs, awaits, refuse, refusals, quarantine } = parts
 
   async function receive(incoming: Incoming): Promise<StreamedAnswer> {
     const generation = parts.generation()
     takeUrlSecret(incoming.req, generation)
     const release = parts.acquire(generation)
-    let requested: ReturnType<typeof readWait>
+    let later: (() => Promise<StreamedAnswer>) | undefined
     let answer: Answer
     try {
       const admitted = await entry.admitRequest(incoming, generation)
       answer = await answerAdmitted(admitted, generation)
-      if (mayWait(admitted)) requested = readWait(admitted)
+      later = findLater(admitted, answer, incoming)
       if (refusals.keepsRequests) refusals.forget(incoming.requestId)
     } catch (error) {
       return refuse(toProblem(error), incoming, generation)
@@ -51,14 +53,22 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       release()
     }
     // a request that waits keeps no generation in use
-    return requested === undefined ? answer : runs.answerLater(requested, answer, incoming.res)
+    return later === undefined ? answer : later()
   }
 
   async function answerAdmitted(admitted: EntryResult, generation: Generation): Promise<Answer> {
     if (admitted.kind === 'run') return runs.answer(admitted)
+    if (admitted.kind === 'await') return awaits.answer(admitted)
     if (admitted.kind === 'handshake') return admitted.answer
     noteAdmitted(admitted)
     return (await arrivals.answer(admitted, generation)).answer
+  }
+
+  /** The answer after a wait, if the request asks for one. */
+  function findLater(admitted: EntryResult, now: Answer, { res }: Incoming) {
+    if (admitted.kind === 'await') return awaits.findLater(admitted, now, res)
+    const requested = mayWait(admitted) ? readWait(admitted) : undefined
+    return requested && (() => runs.answerLater(requested, now, res))
   }
 
   async function receiveRefused(refused: RefusedRequest, { isDry }: { readonly isDry: boolean }) {
@@ -85,7 +95,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   return { receive, receiveRefused }
 }
 
-type WaitingRequest = Exclude<EntryResult, { kind: 'handshake' }>
+type WaitingRequest = Extract<EntryResult, { kind: 'run' | 'delivery' }>
 
 function mayWait(admitted: EntryResult): admitted is WaitingRequest {
   return admitted.kind === 'run' || (admitted.kind === 'delivery' && admitted.head.headers['prefer'] !== undefined)

@@ -25,7 +25,7 @@ import {
   toEventId,
   toRunAnswer,
 } from './run-resource.ts'
-import { createWaiters, type PreferredWait, readPreferredWait, type Waiter } from './waiters.ts'
+import { type PreferredWait, readPreferredWait, type Waiter, type Waiters } from './waiters.ts'
 
 /** A request for a run, with a valid token. */
 export type RunCall = Pick<CheckedHead, 'headers'> & {
@@ -83,11 +83,12 @@ type WaitingHead = {
 }
 
 type RunsParts = {
-  readonly access: Pick<Access, 'mayUseRun' | 'findNameById' | 'findKeyScope' | 'listRunUsers'>
+  readonly access: Pick<Access, 'mayUseRun' | 'findNameById'>
   readonly auditor: Pick<Auditor, 'perform'>
   readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'endJob' | 'waits' | 'nodes'>
   readonly clock: Clock
   readonly generation: () => Generation
+  readonly waiters: Pick<Waiters, 'enter'>
   /** Called when a run was cancelled, so that it stops soon. */
   readonly lookForJobs: () => void
   readonly log: Log
@@ -101,8 +102,6 @@ export type Runs = {
    * generation. `now`: the answer without a wait. Never rejects.
    */
   answerLater(requested: RequestedWait, now: Answer, response: ServerResponse): Promise<StreamedAnswer>
-  /** Answers all requests that wait. From now on, none waits. */
-  stopWaiting(): void
 }
 
 /** After this silence a stream sends a comment, because proxies and browsers close silent connections. */
@@ -112,9 +111,7 @@ const streamMs = 900_000
 /** After `streamMs`, the client must read the rest within this time; then the stream is cut. */
 const graceMs = 10_000
 
-export function createRuns({ store, access, auditor, generation, lookForJobs, clock, log }: RunsParts): Runs {
-  const waiters = createWaiters({ store, access, generation, log })
-
+export function createRuns({ store, access, auditor, waiters, generation, lookForJobs, clock, log }: RunsParts): Runs {
   async function findStarted({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
     if (!/^[\da-f-]{36}$/.test(runId)) return undefined
     const job = await store.job(runId)
@@ -277,7 +274,6 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
       if (requested.kind === 'stream') return openStream(requested.request, now, response)
       return requested.kind === 'run' ? waitForRun(requested, now, response) : waitForDelivery(requested, now, response)
     },
-    stopWaiting: waiters.stop,
   }
 }
 

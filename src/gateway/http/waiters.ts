@@ -1,4 +1,4 @@
-// Requests that wait for a run. All of them ask the store together: one read for all, however many wait, because another gateway may end a run.
+// Requests that wait for a run or a delivery. Those that wait for a run ask the store together: one read for all, however many wait, because another gateway may end a run.
 import type { Log } from '../../base/log.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Generation } from '../generation/generation.ts'
@@ -32,6 +32,8 @@ export type Waiter = {
    * prolongs the wait.
    */
   waitUntil(id: string, isReached: (progress: Progress | undefined) => boolean, ms: number): Promise<WaitEnd>
+  /** Resolves with `late` after `ms`, and with `over` as `waitUntil` does. */
+  pause(ms: number): Promise<WaitEnd>
   leave(): void
 }
 type WaitEnd = 'reached' | 'late' | 'over'
@@ -92,28 +94,38 @@ export function createWaiters({ store, access, generation, log }: WaitersParts):
   function enter(response: Closing, tokenId: string): Waiter | undefined {
     const owner = access.findKeyScope(tokenId, generation())
     if (isStopping || response.closed || !hasRoom(owner)) return undefined
-    let current: Waiting | undefined
+    let endCurrent: ((how: WaitEnd) => void) | undefined
+    /** Resolves when `end` is called, which `start` gets, when the place is given up, and after `ms`. A second end has no effect. */
+    const wait = (ms: number, start: (end: (how: WaitEnd) => void) => () => void) =>
+      new Promise<WaitEnd>((resolve) => {
+        if (!places.has(place)) return resolve('over')
+        let isOver = false
+        const end = (how: WaitEnd) => {
+          // a read that began earlier may end a wait again, after the place has begun its next one
+          if (isOver) return
+          isOver = true
+          clearTimeout(late)
+          endCurrent = undefined
+          release()
+          resolve(how)
+        }
+        const late = setTimeout(() => end('late'), ms)
+        endCurrent = end
+        const release = start(end)
+      })
     const place: Waiter = {
       waitUntil: (id, isReached, ms) =>
-        new Promise((resolve) => {
-          if (!places.has(place)) return resolve('over')
-          const late = setTimeout(() => end('late'), ms)
-          const end = (how: WaitEnd) => {
-            clearTimeout(late)
-            // a read that began earlier may end a wait again, after the place has begun its next one
-            if (!waiting.delete(entry)) return
-            current = undefined
-            resolve(how)
-          }
+        wait(ms, (end) => {
           const entry = { id, isReached, end }
-          current = entry
           waiting.add(entry)
           readLater()
+          return () => waiting.delete(entry)
         }),
+      pause: (ms) => wait(ms, () => () => {}),
       leave() {
         places.delete(place)
         response.off('close', place.leave)
-        current?.end('over')
+        endCurrent?.('over')
       },
     }
     response.once('close', place.leave)

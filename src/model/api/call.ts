@@ -23,6 +23,12 @@ export type Call = {
   readonly answer: z.ZodType | undefined
 }
 
+/** The part of a call that the OpenAPI document shows. */
+export type DocumentedCall = Pick<Call, 'summary' | 'query' | 'answer'> & {
+  readonly right: string
+  readonly body?: Pick<CallBody, 'schema' | 'isOptional'>
+}
+
 type Query = Call['query']
 type Rest = Partial<Pick<Call, 'rightWithBody' | 'isForTokens' | 'query' | 'body'>>
 

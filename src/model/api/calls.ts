@@ -10,7 +10,6 @@ import { FindingFields, HealthFields, OutletsFields } from './health.ts'
 import * as operations from './operations.ts'
 import { RefusalFields } from './refusals.ts'
 import { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from './replay.ts'
-import { RunResource } from './run.ts'
 import * as sessions from './sessions.ts'
 import { SpendingFields } from './spending.ts'
 import { CoverageFields, LearntPaths, ShapeFields } from './shapes.ts'
@@ -289,11 +288,3 @@ export const calls = {
     body: bodies.proofQuestion,
   }),
 } as const satisfies Calls
-
-/** The calls of the hook port. Their paths follow `hooks.path`. */
-const show = 'Shows a run that this token started. With "Accept: text/event-stream" it sends each change.'
-const run = { right: 'runs', act: null, query: {}, answer: RunResource } as const
-export const runCalls = {
-  'GET /runs/{runId}': { ...run, summary: show },
-  'DELETE /runs/{runId}': { ...run, summary: 'Cancels a run that this token started.' },
-} as const satisfies Readonly<Record<string, Omit<Call, 'right'>>>

@@ -148,7 +148,7 @@ export const HooksConfig = z.strictObject({
     .max(2_000)
     .default(200)
     .describe(
-      'The maximum number of requests that wait for the end of a run at a time: those with `Prefer: wait`, and streams of runs. The next ones are answered at once. While several tokens may wait, each of them gets at most half; `hooks.tokens` count as one.',
+      'The maximum number of requests that wait for a run or a delivery at a time: those with `Prefer: wait`, and streams of runs. The next ones are answered at once. While several tokens may wait, each of them gets at most half; `hooks.tokens` count as one.',
     ),
   gmail: GmailConfig.optional().describe('The gmail preset, and the mailbox that the gateway watches.'),
   imap: ImapConfig.optional().describe('The mailbox that the gateway watches by IMAP.'),

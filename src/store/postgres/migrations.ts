@@ -3,7 +3,7 @@ import { Problem } from '../../core/model/problem.ts'
 import type { Row } from '../rows.ts'
 import { deletionSchema } from './deliveries.ts'
 import { flowSchema } from './flow.ts'
-import { auditSchema, budgetsSchema, quarantineSchema } from './tables.ts'
+import { auditSchema, awaitsSchema, budgetsSchema, quarantineSchema } from './tables.ts'
 
 /**
  * `seq` is the order of arrival; times are milliseconds since the epoch. Identifiers are compared by their bytes.
@@ -224,6 +224,7 @@ const migrations: readonly string[] = [
     UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
   'ALTER TABLE jobs ADD COLUMN failures text',
   failing,
+  awaitsSchema,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

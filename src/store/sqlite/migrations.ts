@@ -3,7 +3,7 @@
 import { Problem } from '../../core/model/problem.ts'
 import type { Database } from './driver.ts'
 import { flowSchema } from './flow.ts'
-import { auditSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
+import { auditSchema, awaitsSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
 import { nodesSchema } from './nodes.ts'
 import { catalogSchema, completeFirstCatalog, eventTimesSchema, listedByHook } from './catalog.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
@@ -212,6 +212,7 @@ const migrations: readonly string[] = [
   failing,
   eventTimesSchema,
   listedByHook,
+  awaitsSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -1,4 +1,5 @@
 // The tables that only the scripts of `Store` read and write: ../plain.ts.
+import { selectAwaits, someAwait } from '../awaits.ts'
 
 export const auditSchema = `
 CREATE TABLE audit (
@@ -61,4 +62,16 @@ CREATE TABLE repeats (
   times INTEGER NOT NULL,
   last_at INTEGER NOT NULL
 ) STRICT;
+`
+
+const sessionKey = `(CASE new.planned WHEN '' THEN d.plan ELSE new.planned END ->> '$.sessionKey')`
+const waits = selectAwaits({ hook: 'd.hook', key: sessionKey, char: 'char' })
+
+/** Completes the waits for a delivery when its run is stored. Two numbers are a wait that goes on. */
+export const awaitsSchema = `
+CREATE TRIGGER jobs_awaited AFTER INSERT ON jobs WHEN new.delivery_seq IS NOT NULL AND ${someAwait} BEGIN
+  UPDATE cursors SET value = value || ' ' || (SELECT id FROM deliveries WHERE seq = new.delivery_seq) WHERE name IN (
+    SELECT c.name FROM deliveries d CROSS JOIN cursors c ON c.name >= ${waits.from} AND c.name < ${waits.to}
+    WHERE d.seq = new.delivery_seq AND c.value NOT GLOB '* * *' AND CAST(substr(c.value, instr(c.value, ' ')) AS INTEGER) > new.created_at);
+END;
 `

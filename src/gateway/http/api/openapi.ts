@@ -3,7 +3,7 @@ import type Router from '@koa/router'
 import { z } from 'zod'
 import { readVersion } from '../../../base/package.ts'
 import { Refused } from '../../../model/api/run.ts'
-import type { Call } from '../../../model/api/call.ts'
+import type { DocumentedCall } from '../../../model/api/call.ts'
 import { anyReader, type Guard } from '../operator.ts'
 import { sendAnswer } from '../server.ts'
 import type { ApiParts } from './parts.ts'
@@ -14,19 +14,18 @@ export function addOpenApiRoute(router: Router, guard: Guard, parts: OpenApiPart
   router.get('/api/openapi.json', (ctx) =>
     guard(ctx, anyReader, async () => {
       // loaded at the first request, because the schemas take time to load
-      const [{ calls, runCalls }, { namedSchemas }] = await Promise.all([
+      const [{ calls }, { hookCalls }, { namedSchemas }] = await Promise.all([
         import('../../../model/api/calls.ts'),
+        import('../../../model/api/hook-calls.ts'),
         import('./named-schemas.ts'),
       ])
       const hooksUrl = parts.hooksUrl() ?? parts.generation().config.hooks.path
       const named = { ...namedSchemas, Refused }
-      const body = JSON.stringify(buildDocument({ calls: { ...runCalls, ...calls }, named, hooksUrl }))
+      const body = JSON.stringify(buildDocument({ calls: { ...hookCalls, ...calls }, named, hooksUrl }))
       sendAnswer(ctx, { status: 200, body, headers: { 'cache-control': 'no-store' } })
     }),
   )
 }
-
-type DocumentedCall = Pick<Call, 'summary' | 'query' | 'body' | 'answer'> & { readonly right: string }
 
 type DocumentParts = {
   readonly calls: Readonly<Record<string, DocumentedCall>>
@@ -50,7 +49,7 @@ function buildDocument({ calls, named, hooksUrl }: DocumentParts): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const [name, call] of all) {
     const [method = '', path = ''] = name.split(' ')
-    const item = (paths[path] ??= call.right === 'runs' ? { servers: [{ url: hooksUrl }] } : {})
+    const item = (paths[path] ??= isOfHookPort(path) ? { servers: [{ url: hooksUrl }] } : {})
     item[method.toLowerCase()] = buildOperation({ ...call, method: method.toLowerCase(), path }, find)
   }
   return {
@@ -58,7 +57,7 @@ function buildDocument({ calls, named, hooksUrl }: DocumentParts): object {
     info: {
       title: 'Hookloom',
       version: readVersion(),
-      description: 'The run resource of the hook port, and the API of the admin port.',
+      description: 'The runs and waits of the hook port, and the API of the admin port.',
     },
     servers: [{ url: '/', description: 'The admin port.' }],
     security: [{ token: [] }],
@@ -71,6 +70,8 @@ function buildDocument({ calls, named, hooksUrl }: DocumentParts): object {
     },
   }
 }
+
+const isOfHookPort = (path: string) => !path.startsWith('/api/')
 
 function toRef(id: string): string {
   return `#/components/schemas/${id}`
@@ -123,14 +124,12 @@ function buildOperation(
         description,
         schema: { type: 'string' },
       })),
-      ...(right === 'runs' && method === 'get' ? [waitParameter] : []),
+      ...(isOfHookPort(path) && method !== 'delete' ? [waitParameter] : []),
     ],
     ...(body && { requestBody: { required: body.isOptional !== true, content: json(find(body.schema)) } }),
     responses: {
       200: success,
-      ...(right === 'runs' && method === 'delete'
-        ? { 202: { ...success, description: 'The turn is being stopped.' } }
-        : {}),
+      ...(isOfHookPort(path) && method !== 'get' ? { 202: { ...success, description: 'It is not over yet.' } } : {}),
       default: { description: 'A refusal.', content: json({ $ref: toRef('Refused') }) },
     },
   }
@@ -140,6 +139,6 @@ const waitParameter = {
   name: 'Prefer',
   in: 'header',
   description:
-    '`wait=<seconds>`, at most 55: waits for the end of the run (RFC 7240). With `return=representation`, the answer to a hook has `runs`.',
+    '`wait=<seconds>`, at most 55: waits for the end (RFC 7240). With `return=representation`, the answer to a hook has `runs`.',
   schema: { type: 'string' },
 }
