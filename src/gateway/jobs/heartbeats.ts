@@ -7,7 +7,7 @@ import { describeHeartbeatsOff, toLane } from './plan.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 
 export type HeartbeatOptions = {
-  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waitingEvents' | 'wokenForMs'>
+  readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'wokenForMs'>
   /** The agents, read at each use, so that a new configuration applies at once. */
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatSettings }[]
   readonly clock: Clock
@@ -144,7 +144,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   }
 
   async function hasWakes(agentId: string): Promise<boolean> {
-    return (await store.waitingEvents({ agentId, sessionKey: mainSessionKey, limit: 0 })).wakes
+    return (await store.wokenForMs({ agentId, sessionKey: mainSessionKey })) !== undefined
   }
 
   type RefusedTurn = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }

@@ -1,5 +1,5 @@
-// The reads that only people make, and that visit more rows the larger the store is. In a large file, a thread of its own answers them, so that
-// no request waits for them.
+// The reads that visit more rows the larger the store is: those that only people make, and the waiting events of a main session, which are counted. In
+// a large file, a thread of its own answers them, so that no request waits for them.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { Problem, type ProblemCode } from '../../core/model/problem.ts'
@@ -27,6 +27,7 @@ const names = [
   'troubles',
   'unfinishedJobs',
   'waitCounts',
+  'waitingEvents',
   'waits',
 ] as const satisfies readonly (keyof Reads)[]
 type SlowRead = (typeof names)[number]
