@@ -171,6 +171,9 @@ export const findRequest = (kind: PeerKind): PeerRequest => kinds[kind].request 
 
 export const findPeer = (kind: PeerKind): Peer | undefined => kinds[kind].find()
 
+/** Writes the configuration. Returns the arguments of the command. */
+export const configurePeer = (kind: PeerKind, place: Place) => kinds[kind].configure(place)
+
 /** A sentence for each peer: the meaning of its answer, or how to install it. */
 export function describePeers(): string[] {
   return peerKinds.map((kind) => {

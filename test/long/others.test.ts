@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
+import { configurePeer, findPeer } from '../bench/peers.ts'
 import { count } from '../counts.ts'
 import { freePort, makeFolder } from '../e2e/gateway.ts'
 import { createDice } from '../e2e/load.ts'
@@ -14,7 +15,8 @@ import { seed } from '../seed.ts'
 import { losePower, readHistory, straceOptions } from './disk-history.ts'
 
 type Peer = {
-  readonly program: string
+  /** Undefined: it is not installed. */
+  readonly command: readonly [string, ...string[]] | undefined
   /** Whether its documentation says that a message is on disk before it is acknowledged. */
   readonly flushes: boolean
   readonly args: (place: { dir: string; port: number }) => readonly string[]
@@ -37,8 +39,13 @@ const text = 'x'.repeat(1_000)
 const bulk = (...words: readonly string[]) =>
   `*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join('')}`
 
+const isInstalled = (program: string) => spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined
+function findProgram(program: string): Peer['command'] {
+  return isInstalled(program) ? [program] : undefined
+}
+
 const redis = (fsync: 'everysec' | 'always'): Peer => ({
-  program: 'redis-server',
+  command: findProgram('redis-server'),
   flushes: fsync === 'always',
   args: ({ dir, port }) => {
     const options = { port: `${port}`, bind: '127.0.0.1', dir, save: '', appendonly: 'yes', appendfsync: fsync }
@@ -59,7 +66,7 @@ const publish = (subject: string, body: string, lane = 0) =>
   `PUB ${subject} _INBOX.${lane} ${body.length}\r\n${body}\r\n`
 const stream = { name: 'hooks', subjects: ['in'], storage: 'file', retention: 'limits', num_replicas: 1 }
 const nats: Peer = {
-  program: 'nats-server',
+  command: findProgram('nats-server'),
   // https://docs.nats.io/running-a-nats-service/configuration: sync_interval is two minutes
   flushes: false,
   args: ({ dir, port }) => ['-a', '127.0.0.1', '-p', `${port}`, '-js', '-sd', dir],
@@ -76,20 +83,41 @@ const nats: Peer = {
   },
 }
 
+const http = (method: string, body = '') =>
+  `${method} /hooks/bench HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+const isHead = (reply: string) => reply.endsWith('\r\n\r\n')
+/** Offsets have a fixed length, so they are compared as texts. */
+const offset = /Stream-Next-Offset: (\d+_\d+)/i
+const durableStreams: Peer = {
+  command: findPeer('durable-streams')?.command,
+  // https://durablestreams.com: an append is acknowledged after fdatasync
+  flushes: true,
+  args: ({ dir, port }) => configurePeer('durable-streams', { dir, port, token: '' }).args,
+  hello: () => '',
+  create: http('PUT'),
+  add: () => http('POST', JSON.stringify({ text })),
+  answer: offset,
+  isLog: (file) => file.endsWith('.log'),
+  ask: http('HEAD'),
+  isWhole: isHead,
+  listIds: (reply, acknowledged) => acknowledged.filter((id) => id <= (offset.exec(reply)?.[1] ?? '')),
+}
+
 const peers: readonly (readonly [string, Peer])[] = [
   ['Redis Streams with appendfsync everysec', redis('everysec')],
   ['Redis Streams with appendfsync always', redis('always')],
   ['NATS JetStream with its defaults', nats],
+  ['Durable Streams with its defaults', durableStreams],
 ]
 
 const messages = 400
 const losses = 200
 const kills = 5
-const isInstalled = (program: string) => spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined
 
 async function start(peer: Peer, dir: string): Promise<{ child: ChildProcess; port: number } | undefined> {
+  const [program, ...first] = peer.command ?? ['']
   const port = await freePort()
-  const child = spawn(peer.program, peer.args({ dir, port }), { stdio: 'ignore' })
+  const child = spawn(program, [...first, ...peer.args({ dir, port })], { stdio: 'ignore' })
   onFileEnd(() => child.kill('SIGKILL'))
   for (let tries = 0; tries < 600 && child.exitCode === null; tries += 1) {
     const socket = await open(port)
@@ -184,7 +212,7 @@ describe.each(peers)('%s', (name, peer) => {
     return running
   }
 
-  test.skipIf(!isInstalled(peer.program))(
+  test.skipIf(peer.command === undefined)(
     `what ${kills} kills lose is counted`,
     { timeout: 300_000 },
     async (context) => {
@@ -204,7 +232,7 @@ describe.each(peers)('%s', (name, peer) => {
     },
   )
 
-  test.skipIf(!isInstalled(peer.program) || !isInstalled('strace'))(
+  test.skipIf(peer.command === undefined || !isInstalled('strace'))(
     `what ${losses} losses of power lose is counted`,
     { timeout: 600_000 },
     async (context) => {
