@@ -430,13 +430,15 @@ describe('an outbox of a plugin', () => {
     const gateway = await startInside({ config: toOutboxConfig(), files: { [place]: outbox } })
     const asked = await runCommand(['recover', 'locker', '--since', '1d', '--json'], { dir: gateway.dir })
     expect(asked.json()).toMatchObject([{ sender: 'locker', hook: 'parcels', missing: 1, recovered: 1 }])
+    const again = await runCommand(['recover', 'locker', '--since', '1d', '--json'], { dir: gateway.dir })
+    expect(again.json()).toMatchObject([{ missing: 0, recovered: 0 }])
     expect(server.received[0]?.headers.authorization).toBe('tk_0123456789')
     await expect.poll(() => readNewestJob(gateway)).toMatchObject({ state: 'done' })
     const checked = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(checked.json()).toContainEqual({
       name: 'recover',
       ok: true,
-      detail: 'asked for what they could not deliver: locker',
+      detail: 'the gateway asks for what they could not deliver: locker',
     })
   })
 

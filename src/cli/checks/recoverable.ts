@@ -26,9 +26,9 @@ export function checkRecoverable({
   ]
   const watched = listSenders((sender) => asked.has(sender) && !known.has(sender))
   const details = [
-    ...(on === '' ? [] : [`asked for what they could not deliver: ${on}`]),
+    ...(on === '' ? [] : [`the gateway asks for what they could not deliver: ${on}`]),
     ...(off === '' ? [] : [`could be asked, if their mappings had "recover": ${off}`]),
-    ...(watched === '' ? [] : [`asked whether their subscriptions are still there: ${watched}`]),
+    ...(watched === '' ? [] : [`the gateway asks whether their subscriptions are still there: ${watched}`]),
     ...(never === '' ? [] : [`not recoverable, because they keep no list of their deliveries: ${never}`]),
   ]
   return details.map((detail) => ({ name: 'recover', ok: true, detail }))

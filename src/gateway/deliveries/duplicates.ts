@@ -106,3 +106,10 @@ export function createDeduplicator(store: Pick<Store, 'findAnswer' | 'forget'>, 
     return toRepeatedAnswer(first)
   }
 }
+
+/** The dedupe key of a request of an outbox that does not show its id: that of a request with the id, which its sender proves if the hook asks for it. */
+export function toRecoveredKey(delivery: Delivery, { sender, id }: { sender: string; id: string }): DedupeKey {
+  const { signers = [] } = delivery.admitted
+  const key = [...(signers.length > 0 ? [signers.join()] : []), `${sender}:${id}`].join(' ')
+  return { hook: delivery.path, key, bodyHash: toBodyHash(delivery) }
+}

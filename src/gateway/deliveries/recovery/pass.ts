@@ -187,7 +187,7 @@ export async function recoverSource(
       headers: { 'content-type': 'application/json', ...headers },
       body: Buffer.from('{}'),
     }
-    const key = findRecoveredKey(named, readPlace())
+    const key = findRecoveredKey(named, readPlace(), { sender: source.sender, id })
     return key !== undefined && id !== '' && (await parts.store.findAnswer(key)) !== undefined
   }
 
@@ -203,7 +203,12 @@ export async function recoverSource(
     try {
       const receivedAt = parts.clock()
       const sentAt = outbox.hasTimes ? Math.min(receivedAt, missing.place - aheadMs) : undefined
-      return buildRecoveredRow(request, readPlace(), { id: parts.newId(), receivedAt, sentAt })
+      return buildRecoveredRow(request, readPlace(), {
+        sent: { sender: source.sender, id: missing.id },
+        id: parts.newId(),
+        receivedAt,
+        sentAt,
+      })
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       counts.refused += 1

@@ -8,7 +8,7 @@ import { readSignedId } from '../../proofs/check.ts'
 import type { SentRequest } from '../../../model/outbox.ts'
 import type { DedupeKey, NewDelivery } from '../../../store/records.ts'
 import { buildDelivery, dropCredentials } from '../../../core/mapping/delivery.ts'
-import { readDedupe } from '../duplicates.ts'
+import { readDedupe, toRecoveredKey } from '../duplicates.ts'
 import { toDeliveryRow, toPendingSettlement } from '../settlement.ts'
 import { toWaitingAnswer } from '../answers.ts'
 
@@ -20,6 +20,9 @@ type RecoverTarget = {
   readonly mapping: CompiledMapping
 }
 
+/** What the outbox says of a request: whose it is, and its id. */
+type Sent = { readonly sender: string; readonly id: string }
+
 /** Headers of the connection, which are not part of the delivery. */
 const hopHeaders = ['connection', 'content-encoding', 'content-length', 'host', 'transfer-encoding']
 
@@ -30,7 +33,7 @@ const hopHeaders = ['connection', 'content-encoding', 'content-length', 'host', 
 export function buildRecoveredRow(
   request: SentRequest,
   target: RecoverTarget,
-  { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
+  { sent, id, receivedAt, sentAt }: { sent: Sent; id: string; receivedAt: number; sentAt: number | undefined },
 ): NewDelivery {
   const { generation } = target
   const { maxBodyBytes } = generation.findHook(target.path)
@@ -41,14 +44,15 @@ export function buildRecoveredRow(
     )
   const delivery = buildRecoveredDelivery(request, target, { id, receivedAt, sentAt })
   const settlement = toPendingSettlement(delivery, generation.id)
-  const dedupe = readDedupe(delivery)?.key
+  const dedupe = readDedupe(delivery)?.key ?? toRecoveredKey(delivery, sent)
   return { ...toDeliveryRow(delivery, { settlement, answer: toWaitingAnswer(id, 'pending'), dedupe }), recovered: true }
 }
 
-/** The dedupe key of the request. Undefined if its sender gives it no id, or if the hook would refuse it. */
-export function findRecoveredKey(request: SentRequest, target: RecoverTarget): DedupeKey | undefined {
+/** The dedupe key of the request. Undefined if the hook would refuse it. */
+export function findRecoveredKey(request: SentRequest, target: RecoverTarget, sent: Sent): DedupeKey | undefined {
   try {
-    return readDedupe(buildRecoveredDelivery(request, target, { id: '', receivedAt: 0, sentAt: undefined }))?.key
+    const delivery = buildRecoveredDelivery(request, target, { id: '', receivedAt: 0, sentAt: undefined })
+    return readDedupe(delivery)?.key ?? toRecoveredKey(delivery, sent)
   } catch (error) {
     if (error instanceof Problem) return undefined
     throw error

@@ -126,9 +126,9 @@ async function openPartlyBroken() {
     state: async () => ({ isOn: true }),
     turnOn: async () => {},
   }
-  const pass = async () => {
+  const pass = async (options: { since?: number } = {}) => {
     clock.advance(20 * minute)
-    return recoverSource({ sender: 'acme', path: 'in', mapping, outbox }, parts, {})
+    return recoverSource({ sender: 'acme', path: 'in', mapping, outbox }, parts, options)
   }
   expect(await pass()).toMatchObject({ begins: true })
   return { fail, pass, mend: () => void (isLate = false) }
@@ -150,6 +150,14 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await recovery.run({ since })).toMatchObject([{ missing: 1, recovered: 1 }])
     expect(await recovery.run({ since })).toMatchObject([{ missing: 0, recovered: 0 }])
     expect(await countStored()).toBe(1)
+  })
+
+  test('a delivery whose request does not show its id is recovered once, however often --since takes it', async () => {
+    const { fail, pass } = await openPartlyBroken()
+    fail('one')
+    fail('two')
+    expect(await pass()).toMatchObject({ missing: 2, recovered: 2 })
+    expect(await pass({ since: 0 })).toMatchObject({ missing: 0, recovered: 0 })
   })
 
   test('if --since is later than the last pass, the deliveries between these two moments are left to the next pass', async () => {
