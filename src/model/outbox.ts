@@ -35,7 +35,7 @@ export type OutboxPage = { readonly attempts: readonly SentAttempt[]; readonly n
 /** Whether the sender calls the hook. `why`: the reason if it does not, as a sentence. */
 export type HookState = { readonly isOn: true } | { readonly isOn: false; readonly why: string }
 
-/** The deliveries that a sender remembers. Each call throws `recover-unavailable` if the API fails. */
+/** The deliveries that a sender remembers. What `openApi` throws if the API fails passes through: `recover-unavailable`. */
 export type Outbox = {
   /** The name of its cursor, from the API and the webhook. It stays the same if the credential changes. */
   readonly name: string

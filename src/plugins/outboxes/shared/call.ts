@@ -131,7 +131,7 @@ function toRefusalProblem(host: string, { status }: ApiAnswer): Problem {
   const moves: Readonly<Record<number, string>> = {
     401: 'The credential in recover has expired, was revoked, or is wrong. Make a new one, and put it into .env in place of the old one.',
     403: 'The credential in recover has no permission for this webhook. The page "Recover" names the permissions.',
-    404: 'It has no such webhook, or the credential may not see it. Check recover.hookId and what it belongs to.',
+    404: 'It has no such webhook, or the credential may not see it. Check which webhook "recover" names, and what it belongs to.',
   }
   const isRedirect = status >= 300 && status < 400
   const move = isRedirect ? 'It redirects to another address. Set recover.baseUrl to that one.' : moves[status]
