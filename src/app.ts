@@ -320,6 +320,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
       readLockSeconds: signers.readLockSeconds,
       fail: signers.fail,
     }),
+    receive: (request) => handler.receive(request),
     clock,
     newId,
     log,

@@ -46,7 +46,16 @@ export type { PayloadSchema } from './core/model/refusal.ts'
 export type { Retries } from './model/scheme.ts'
 export type { AnswerFacts, Fact, Mark, PayloadReader } from './core/model/sender.ts'
 export type { SchemeRow, SenderDefinition } from './model/scheme.ts'
-export type { PassFailure, PushGate, SourceDefinition, SourceHost, SourceItem, SourceParts } from './model/source.ts'
+export type {
+  ArrivedAnswer,
+  ArrivedRequest,
+  PassFailure,
+  PushGate,
+  SourceDefinition,
+  SourceHost,
+  SourceItem,
+  SourceParts,
+} from './model/source.ts'
 export type {
   AgentResult,
   ResponseResult,

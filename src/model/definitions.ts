@@ -71,6 +71,7 @@ const SourceShape = z.looseObject({
   name: plainName,
   about: nonBlank,
   options: aSchema,
+  receives: z.boolean().optional(),
   account: aFunction,
   create: aFunction,
 })

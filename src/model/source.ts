@@ -25,6 +25,29 @@ export type PushGate = {
   fail(client: string): void
 }
 
+/** A request that arrived elsewhere. */
+export type ArrivedRequest = {
+  /** The id of the request. If its sender gives no delivery id, it is the dedupe key, so that a request that is handed over twice runs once. */
+  readonly id: string
+  readonly method: string
+  /** Path and query. Only a path below `hooks.path` has hooks. */
+  readonly url: string
+  /** Names and values by turns, as in `IncomingMessage` of Node. */
+  readonly rawHeaders: readonly string[]
+  readonly body: Uint8Array
+  /** The address of the client, which counts for the throttle. */
+  readonly client: string
+  /** When it arrived, in milliseconds since the epoch. A signed time is compared with it. */
+  readonly at: number
+}
+
+/** An answer of the hook port. */
+export type ArrivedAnswer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
 /** What a source gets from the gateway. Of several gateways on a store, one has the duty to watch: only there, passes run. */
 export type SourceHost = {
   /** The config directory: `state/` is for files that another process may read. */
@@ -36,6 +59,11 @@ export type SourceHost = {
    * moved the place since it was last read or stored here: nothing is stored, and the next pass begins at the new place.
    */
   store(items: readonly SourceItem[], place: string): Promise<void>
+  /**
+   * For a source that brings whole requests: answers one as the hook port would have answered it when it arrived, with the same refusals,
+   * handshakes and throttle. Below status 500 the gateway has done with it. `Prefer: wait` is ignored.
+   */
+  receive(request: ArrivedRequest): Promise<ArrivedAnswer>
   /**
    * `fetch` with limits: a request and its answer take at most two minutes and 32 MiB, end when the source stops, and follow no redirect, which
    * could take a credential to another host.
@@ -86,6 +114,8 @@ export type SourceDefinition<Options = unknown> = {
   readonly about: string
   /** The page that documents the API. */
   readonly docs?: string
+  /** True for a source that brings requests to other hooks, by `receive`: its section needs no mapping. */
+  readonly receives?: boolean
   /**
    * The schema of the section without `kind`: a strict object of zod. A key whose name says so (`token`, `password`, `apiKey`), and what comes from
    * `${NAME}`, is a secret: it is masked in problems and in the log.

@@ -117,6 +117,11 @@ export function openSource<Options>(
       known = place
       if (isLast) return die()
     },
+    async receive({ id, method, url }) {
+      if (isDead()) return never
+      if (!world.items.has(id)) world.items.set(id, `${method} ${url}`)
+      return { status: 200, headers: {}, body: Buffer.from('{"ok":true}') }
+    },
     fetch: createLimitedFetch(signal),
     async pause(ms, stopped) {
       stopped.throwIfAborted()

@@ -106,7 +106,7 @@ export async function checkMappings(
       ...verifiers.map(toVerifierFinding),
       ...plugins.map(toPluginFinding),
       ...own.channels.map(toChannelFinding),
-      ...findUnreadSources(loaded, all),
+      ...findUnreadSources(loaded, all, own.sources),
       ...(await checkTransforms(context, sane, loaded)),
     ]
   } catch (error) {
@@ -120,12 +120,19 @@ export async function checkMappings(
 }
 
 /** Warns of sources whose items no mapping takes: each of them would be stored as skipped. */
-function findUnreadSources({ config, text }: LoadedConfig, mappings: AssembledParts['mappings']): CheckFinding[] {
+function findUnreadSources(
+  { config, text }: LoadedConfig,
+  mappings: AssembledParts['mappings'],
+  own: AssembledParts['own']['sources'],
+): CheckFinding[] {
+  const receiving = new Set(own.flatMap((each) => (each.kind === 'sound' && each.definition.receives ? each.name : [])))
   const hooks = new Set(mappings.map(({ match }) => normalizeHookName(match.path ?? '')))
   const builtIn = listWithSection(config.hooks).map(({ definition }) => definition.name)
   const watched = [
     ...builtIn.map((name) => ['hooks', name, `Run "hookloom add preset ${quoteShellWord(name)}".`] as const),
-    ...Object.keys(config.sources).map((name) => ['sources', name, `Set match.path "${name}" in a mapping.`] as const),
+    ...Object.keys(config.sources)
+      .filter((name) => !receiving.has(name))
+      .map((name) => ['sources', name, `Set match.path "${name}" in a mapping.`] as const),
   ]
   return watched.flatMap(([section, name, next]): CheckFinding[] => {
     const detail = formatPlacedIssue(toIssue([section, name], `brings items that no mapping takes. ${next}`), text)

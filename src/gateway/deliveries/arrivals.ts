@@ -45,17 +45,24 @@ export type AdmittedRequest = InflatedRequest & {
   readonly trace: readonly TraceEntry[]
 }
 
-/** A request that was refused when it arrived. */
-type EarlierRefusal = { readonly requestId: string; readonly receivedAt: number }
+/** A request that arrived earlier: it was refused then, or it arrived elsewhere. */
+type EarlierArrival = {
+  readonly kind: 'refused' | 'elsewhere'
+  readonly requestId: string
+  readonly receivedAt: number
+}
 
 export type Arrivals = {
   /**
-   * Answers a request. Throws its refusal. `refused`: the request was refused before. If it has no dedupe key, its request id becomes one, so that it
-   * runs only once.
+   * Answers a request. Throws its refusal. `earlier`: if the request has no dedupe key, its request id becomes one, so that it runs only once.
    */
-  answer(request: AdmittedRequest, generation: Generation, refused?: EarlierRefusal): Promise<ArrivalAnswer>
+  answer(request: AdmittedRequest, generation: Generation, earlier?: EarlierArrival): Promise<ArrivalAnswer>
   /** Decides on a request that was refused before, and stores nothing. Throws if it would be refused again. */
-  preview(request: AdmittedRequest, generation: Generation, refused: EarlierRefusal): Promise<'ran' | 'repeated'>
+  preview(
+    request: AdmittedRequest,
+    generation: Generation,
+    refused: Pick<EarlierArrival, 'receivedAt'>,
+  ): Promise<'ran' | 'repeated'>
 }
 
 /** `deliveryId`: the delivery that the request became, or repeats. */
@@ -77,7 +84,7 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
     return buildDelivery(head, body, { hook, id: newId(), receivedAt })
   }
 
-  async function preview(request: AdmittedRequest, generation: Generation, { receivedAt }: EarlierRefusal) {
+  const preview: Arrivals['preview'] = async (request, generation, { receivedAt }) => {
     const delivery = build(request, receivedAt)
     const dedupe = readDedupe(delivery)
     if (dedupe !== undefined && (await store.findAnswer(dedupe.key)) !== undefined) return 'repeated'
@@ -90,14 +97,14 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
   async function answer(
     request: AdmittedRequest,
     generation: Generation,
-    refused?: EarlierRefusal,
+    earlier?: EarlierArrival,
   ): Promise<ArrivalAnswer> {
     const { hook, client } = request
-    const receivedAt = refused?.receivedAt ?? clock()
-    const isLate = refused !== undefined
+    const receivedAt = earlier?.receivedAt ?? clock()
+    const isLate = earlier?.kind === 'refused'
     try {
       const delivery = build(request, receivedAt)
-      const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
+      const dedupe = readDedupe(delivery) ?? (earlier && toRefusedDedupe(delivery, earlier.requestId))
       const arrival = { delivery, hook, generation, client, isLate, dedupe: dedupe?.key }
       const runFirst = () => decideAndStore(arrival)
       let deliveryId = delivery.id

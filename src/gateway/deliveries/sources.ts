@@ -41,6 +41,8 @@ type SourcesParts = Omit<InboxParts, 'name' | 'account'> & {
   readonly duty: Duty
   /** Counts pushes without a valid proof for each client. */
   readonly gate: (trustedProxies: readonly string[]) => PushGate
+  /** Puts a request that arrived elsewhere through the pipe of the hook port. */
+  readonly receive: SourceHost['receive']
 }
 
 type Sources = {
@@ -124,7 +126,7 @@ const nothing: SourceParts = { pass: async () => {}, everyMs: 86_400_000 }
 
 /** What is watched under one name, at most one source at a time. */
 function createWatched(parts: SourcesParts): Watched {
-  const { dir, gate, generation, clock, log } = parts
+  const { dir, gate, receive, generation, clock, log } = parts
   let stamp = ''
   let running:
     | { readonly label: string; readonly account: () => string | undefined; readonly passes: Passes }
@@ -144,6 +146,7 @@ function createWatched(parts: SourcesParts): Watched {
         await inbox.store(items, place)
         tools.onStored()
       },
+      receive,
       fetch: createLimitedFetch(tools.signal),
       pause: sleepUnlessAborted,
       verifier,

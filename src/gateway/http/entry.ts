@@ -14,6 +14,7 @@ import type { Answer } from '../../core/mapping/answer.ts'
 import { readBody, readBodySoon } from './body.ts'
 import type { CheckedHead } from '../../core/mapping/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
+import type { ArrivedRequest } from '../../model/source.ts'
 import { createOtherMethods, toAnswer } from './other-methods.ts'
 import { type Refusals, removeGatewayCredentials } from './refusals.ts'
 import { readRunCall, type RunCall } from './runs.ts'
@@ -24,6 +25,8 @@ export type Incoming = {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   readonly requestId: string
+  /** Of a request that arrived elsewhere: its id, and the time by which its proof is checked. */
+  readonly arrived?: Pick<ArrivedRequest, 'id' | 'at'> | undefined
   /** Answers `Expect: 100-continue`; called just before the body is read. */
   readonly continueNow: () => void
   /** The body as it was sent; undefined until it was read. */
@@ -99,7 +102,11 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       }
       incoming.body = read
       if (refusals.keepsRequests) note(read)
-      const proof = await checkProofs(claimed, { head: request, rawBody: read }, handed)
+      const proof = await checkProofs(
+        claimed,
+        { head: request, rawBody: read, arrivedAt: incoming.arrived?.at },
+        handed,
+      )
       if (proof.answer !== undefined) return { kind: 'handshake', answer: toAnswer(proof.answer) }
       const { signedFor } = proof
       if (!isHookOpen(hook, { token: request.token === 'valid', signedFor })) {
@@ -136,7 +143,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
     const unclaimed = traceUnclaimed(hook.signed, claimed)
     const read = Buffer.from(body)
-    const proof = await checkProofs(claimed, { head: request, rawBody: read, arrivedAt: at }, handed)
+    const proof = await checkProofs(claimed, { head: request, rawBody: read, arrivedAt: at, isRetried: true }, handed)
     if (proof.answer !== undefined) return { kind: 'handshake', answer: toAnswer(proof.answer) }
     const trace = [...proof.trace, ...unclaimed]
     if (!isHookOpen(hook, { token: token === 'valid', signedFor: proof.signedFor })) {

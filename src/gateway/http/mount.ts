@@ -3,6 +3,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { attemptWithin } from '../../base/time.ts'
 import { toRefusalAnswer } from '../../core/mapping/answer.ts'
 import { Problem } from '../../core/model/problem.ts'
+import type { SourceHost } from '../../model/source.ts'
+import { createInjector } from './inject.ts'
 import { createMalformedGuard } from './malformed.ts'
 import { readHookName, readRequestUrl } from './target.ts'
 
@@ -17,6 +19,8 @@ export type HookHandler = {
 }
 
 type Mount = HookHandler & {
+  /** Answers a request that arrived elsewhere, also if the host has no server of its own. A path outside `hooks.path` gets 404. */
+  readonly receive: SourceHost['receive']
   /** From now on, requests get 503. Resolves when the running ones have their answers, at the latest after `graceMs`. */
   close(graceMs: number): Promise<void>
 }
@@ -41,6 +45,7 @@ export function createMount({ listener, path }: { listener: RequestListener; pat
   }
 
   return {
+    receive: createInjector({ listener: (req, res) => void handle(req, res), path }),
     node(req, res, next) {
       const url = readRequestUrl(req)
       if (readHookName(url, path()) !== undefined) {

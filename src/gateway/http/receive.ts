@@ -44,7 +44,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     let answer: Answer
     try {
       const admitted = await entry.admitRequest(incoming, generation)
-      answer = await answerAdmitted(admitted, generation)
+      answer = await answerAdmitted(admitted, generation, incoming.arrived)
       later = findLater(admitted, answer, incoming)
       if (refusals.keepsRequests) refusals.forget(incoming.requestId)
     } catch (error) {
@@ -56,16 +56,23 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return later === undefined ? answer : later()
   }
 
-  async function answerAdmitted(admitted: EntryResult, generation: Generation): Promise<Answer> {
+  async function answerAdmitted(
+    admitted: EntryResult,
+    generation: Generation,
+    arrived: Incoming['arrived'],
+  ): Promise<Answer> {
     if (admitted.kind === 'run') return runs.answer(admitted)
     if (admitted.kind === 'await') return awaits.answer(admitted)
     if (admitted.kind === 'handshake') return admitted.answer
     noteAdmitted(admitted)
-    return (await arrivals.answer(admitted, generation)).answer
+    const earlier = arrived && ({ kind: 'elsewhere', requestId: arrived.id, receivedAt: arrived.at } as const)
+    return (await arrivals.answer(admitted, generation, earlier)).answer
   }
 
   /** The answer after a wait, if the request asks for one. */
-  function findLater(admitted: EntryResult, now: Answer, { res }: Incoming) {
+  function findLater(admitted: EntryResult, now: Answer, { res, arrived }: Incoming) {
+    // the next request of a source comes after this one
+    if (arrived !== undefined) return undefined
     if (admitted.kind === 'await') return awaits.findLater(admitted, now, res)
     const requested = mayWait(admitted) ? readWait(admitted) : undefined
     return requested && (() => runs.answerLater(requested, now, res))
@@ -80,7 +87,11 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       if (admitted.kind !== 'delivery') return 'ran'
       if (isDry) return await arrivals.preview(admitted, generation, refused)
       noteAdmitted(admitted)
-      const { answer, deliveryId } = await arrivals.answer(admitted, generation, refused)
+      const { answer, deliveryId } = await arrivals.answer(admitted, generation, {
+        kind: 'refused',
+        requestId,
+        receivedAt,
+      })
       refusals.noteRan(requestId, deliveryId)
       return answer.headers?.['idempotent-replay'] === 'true' ? 'repeated' : 'ran'
     } finally {

@@ -66,7 +66,7 @@ const proofCodes: ReadonlySet<ProblemCode> = new Set(['unauthorized', 'rate-limi
 export type Refuser = (problem: Problem, incoming: Incoming, generation: Generation) => Answer
 
 export function createRefuser({ admission, quarantine, onRefused, clock, development }: RefuserParts): Refuser {
-  return (problem, { req, requestId, body }, generation) => {
+  return (problem, { req, requestId, arrived, body }, generation) => {
     const { code, status, trace } = problem
     // the sender may read the names of fields of its own request in its answer; the list of refusals must not show them to the operator
     const error = !development && code === 'payload-invalid' ? describeKeptReason(problem) : problem.message
@@ -82,7 +82,7 @@ export function createRefuser({ admission, quarantine, onRefused, clock, develop
       : []
     const facts = {
       requestId,
-      receivedAt: clock(),
+      receivedAt: arrived?.at ?? clock(),
       hook,
       path: toUrlPath(url),
       ...admission.findCaller(req, generation),

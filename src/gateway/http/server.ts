@@ -9,6 +9,7 @@ import { toRefusalAnswer } from '../../core/mapping/answer.ts'
 import { dropRest } from './body.ts'
 import { createPeerLookup } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
+import { findArrived } from './inject.ts'
 import { createMalformedGuard, maxHeaders } from './malformed.ts'
 import type { Readiness } from './readiness.ts'
 import type { Receiver } from './receive.ts'
@@ -36,8 +37,11 @@ export function createHookApp(
       const headers = { 'cache-control': 'no-store' }
       return sendAnswer(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
     }
+    const arrived = findArrived(ctx.req)
+    if (arrived !== undefined) ctx.set('x-request-id', arrived.id)
     const requestId = ctx.response.get('x-request-id')
-    const answer = await parts.receive({ req: ctx.req, res: ctx.res, requestId, continueNow: () => sendContinue(ctx) })
+    const continueNow = () => sendContinue(ctx)
+    const answer = await parts.receive({ req: ctx.req, res: ctx.res, requestId, arrived, continueNow })
     sendAnswer(ctx, answer)
   }, parts)
 }

@@ -48,14 +48,16 @@ type ProofInput = {
   readonly head: CheckedHead
   /** The bytes as sent, which the sender signed. */
   readonly rawBody: Uint8Array
-  /** Only for a request that was refused before: the time when it arrived. */
-  readonly arrivedAt?: number
+  /** When it arrived, if not now. */
+  readonly arrivedAt?: number | undefined
+  /** It was refused before, and is tried again now. */
+  readonly isRetried?: boolean
 }
 
 /** Checks the proofs of the mappings that the request claims. The first handshake ends the check. */
 export async function checkProofs(
   claimed: readonly SignedMapping[],
-  { head, rawBody, arrivedAt }: ProofInput,
+  { head, rawBody, arrivedAt, isRetried = false }: ProofInput,
   handed: HandedSecrets,
 ): Promise<ProofResult> {
   if (claimed.length === 0) return noProof
@@ -68,7 +70,7 @@ export async function checkProofs(
   for (const mapping of claimed) {
     const { id, identity, verifier } = mapping
     const unverifiedAnswer =
-      arrivedAt === undefined &&
+      !isRetried &&
       verifier.isHandshakeHead(request) &&
       (await runHandshake(mapping, request, { verified: false, isRetried: false, handed }))
     if (unverifiedAnswer) return { answer: unverifiedAnswer, signedFor, proved, source, trace, isGatewaysFault }
@@ -78,7 +80,7 @@ export async function checkProofs(
       isGatewaysFault ||= verified.fault === 'gateway'
       continue
     }
-    const answer = await runHandshake(mapping, request, { verified: true, isRetried: arrivedAt !== undefined, handed })
+    const answer = await runHandshake(mapping, request, { verified: true, isRetried, handed })
     if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
     signedFor.push(...identity.proves)
     source ??= mapping.provenSender.source

@@ -116,7 +116,7 @@ export function openPluginOutboxes(
 
 /**
  * The sections of `sources`. Throws `config-invalid` for a kind that nothing has, for invalid options, and for a section whose hook no mapping has:
- * its items would wait for one.
+ * its items would wait for one. A source that brings requests to other hooks needs none.
  */
 export function openPluginSources(
   plugins: readonly LoadedPlugin[],
@@ -132,12 +132,16 @@ export function openPluginSources(
     if ([...builtIn, 'wake', 'agent'].includes(name))
       throw fail('has the name of a built-in hook. Give it another name.')
     if (builtIn.includes(kind)) throw fail(`has the kind "${kind}", which is built in: its section is hooks.${kind}.`)
-    if (!hooks.some((hook) => hook === '' || hook === name))
-      throw fail(`fetches for the hook "${name}", which no mapping has. Add one with "match": { "path": "${name}" }.`)
     const options = { given, at: ['sources', name], section }
     const own = sourceKinds.find((source) => source.name === kind)
-    if (own !== undefined) return { ...openSection('plugin', builtInCode, own, options), name }
-    return { ...openFound(find(kind, `sources.${name}.kind is "${kind}", which`), options), name }
+    const opened =
+      own === undefined
+        ? openFound(find(kind, `sources.${name}.kind is "${kind}", which`), options)
+        : openSection('plugin', builtInCode, own, options)
+    const isOfOtherHooks = opened.kind === 'sound' && opened.definition.receives === true
+    if (!isOfOtherHooks && !hooks.some((hook) => hook === '' || hook === name))
+      throw fail(`fetches for the hook "${name}", which no mapping has. Add one with "match": { "path": "${name}" }.`)
+    return { ...opened, name }
   })
 }
 

@@ -82,6 +82,7 @@ export function limitSource(own: SoundSource, { hide, maxBodyBytes }: SourceLimi
           ...host,
           log: maskLog(host.log, hideAll),
           place: () => host.place().catch(rethrowOfHost),
+          receive: (request) => host.receive(request).catch(rethrowOfHost),
           async store(items, place) {
             checkItems(items, place)
             await host.store(items, place).catch(rethrowOfHost)
@@ -138,6 +139,7 @@ export function probeSource(
     dir,
     place: async () => refuse(),
     store: async () => refuse(),
+    receive: async () => refuse(),
     fetch: createLimitedFetch(new AbortController().signal),
     pause: sleepUnlessAborted,
     verifier: refuse,

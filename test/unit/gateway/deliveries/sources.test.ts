@@ -15,6 +15,7 @@ test('the gateway that has the mailbox duty watches the mailbox until it loses t
     dir: makeFolder(),
     env: {},
     own: () => [],
+    receive: async () => ({ status: 404, headers: {}, body: Buffer.from('') }),
     duty: { isHeld: () => isHeld },
     generation: () => generation,
     store: createMemoryStore({ clock: Date.now }),
