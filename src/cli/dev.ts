@@ -11,6 +11,7 @@ import { quoteShellWord } from '../base/shell.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
 import { hooksOffWarning } from './checks/findings.ts'
 import { createConfigFolder, renewEditorConfig, schemaFile, toFixturePath } from './scaffold/folder.ts'
+import { addRelaySection, findRelayedUrl } from './scaffold/relay-section.ts'
 import { writeKnownSchema } from './scaffold/known-schema.ts'
 import { keysHelp, readDevKeys } from './gateway/dev-keys.ts'
 import { createPrettyLog } from './gateway/log.ts'
@@ -23,10 +24,15 @@ import { makeTransform } from './new.ts'
 import { writeTypes } from './types.ts'
 import { listHookTokens } from '../model/config/plan-settings.ts'
 
-export async function dev(context: Context, ports: Ports): Promise<number> {
+/** `relay`: the URL of a relay, whose section is added to the configuration. */
+export async function dev(
+  context: Context,
+  { relay, ...ports }: Ports & { readonly relay?: string | undefined },
+): Promise<number> {
   const { dir, env } = context
   const isNew = !existsSync(join(dir, configFile))
   if (isNew) await createConfigFolder(dir)
+  if (relay !== undefined) await addRelaySection(context, relay)
   const { config } = loadConfig({ dir, env })
   const log = await createPrettyLog()
   let live: Hookloom | undefined
@@ -41,7 +47,7 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
     makeTransform: (request) => makeTransform(context, request),
     announce: (gateway) => {
       live = gateway
-      context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks }))
+      context.print(renderWelcome(context, gateway, { isNew, config }))
       void renewEditorConfig(dir)
       if (process.stdin.isTTY) void offerPage(context)
     },
@@ -99,9 +105,11 @@ async function offerPage(context: Context): Promise<void> {
 function renderWelcome(
   context: Context,
   { url, adminUrl }: Hookloom,
-  { isNew, hooks }: { isNew: boolean; hooks: Config['hooks'] },
+  { isNew, config }: { isNew: boolean; config: Config },
 ): string {
   const { dir } = context
+  const { hooks } = config
+  const relayedUrl = findRelayedUrl(config)
   const [token = ''] = listHookTokens(hooks)
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
@@ -116,6 +124,7 @@ function renderWelcome(
     `${colors.bold(`Hookloom ${readVersion()}`)} in ${dir}${isNew ? ', which is new' : ''}`,
     '',
     `  Hooks  ${url}`,
+    ...(relayedUrl === undefined ? [] : [`  Public ${relayedUrl}`]),
     `  Admin  ${adminUrl}`,
     `  Token  ${token}`,
     '',

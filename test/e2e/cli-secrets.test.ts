@@ -9,7 +9,7 @@ const config = {
 
 /** The commands that the test does not call: `dev` prints a token, `start` is the gateway of the test, `mcp` serves until its input ends, and `help`
  * prints the list of commands. */
-const notCalled = ['dev', 'start', 'mcp', 'help']
+const notCalled = ['dev', 'start', 'relay', 'mcp', 'help']
 
 test('no command except hookloom init and hookloom dev prints the hook token or the gateway token', async () => {
   const gateway = await startGateway({ config, files: { 'payload.json': '{"message":"hello"}' } })

@@ -19,6 +19,7 @@ const elsewhere: readonly RegExp[] = [
   /hookloom store copy /,
   // these commands serve until they are stopped, and a gateway runs already
   /^hookloom (?:dev|start)$/,
+  /^hookloom (?:relay|dev --relay) /,
   // this command asks a sender
   /hookloom recover \w/,
   // not every machine has this tool

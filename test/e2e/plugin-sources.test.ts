@@ -127,7 +127,7 @@ describe('a source of a plugin', () => {
   test('without plugins, a section of sources is an error', async () => {
     const dir = makeConfigDir({ config: toConfig({}, { plugins: [] }) })
     const { code, stdout } = await runCommand(['check'], { dir })
-    expect(stdout).toContain('sources.tides.kind: expected "mcp-events"')
+    expect(stdout).toContain('sources.tides.kind: expected one of "mcp-events", "relay"')
     expect(code).toBe(78)
   })
 

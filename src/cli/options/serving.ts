@@ -1,4 +1,4 @@
-// The options and the help of `hookloom init`, `dev`, `start`, `open`, `check`, `doctor`, `alert` and `schema`.
+// The options and the help of `hookloom init`, `dev`, `start`, `relay`, `open`, `check`, `doctor`, `alert` and `schema`.
 import { Option } from 'commander'
 import type { Ports } from '../gateway/serve.ts'
 import { type CliCommand, jsonOption, createIntegerParser } from '../terminal/usage.ts'
@@ -37,8 +37,9 @@ export function addServingCommands(program: CliCommand): void {
     )
     .addOption(portOption())
     .addOption(adminPortOption())
-    .examples('hookloom dev', 'hookloom dev --port 9000')
-    .run(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports))
+    .option('--relay <url>', 'take requests from the relay at this URL, and print the public URL of the hooks')
+    .examples('hookloom dev', 'hookloom dev --port 9000', 'hookloom dev --relay https://relay.example.org')
+    .run(async (context, options: Ports & { relay?: string }) => (await import('../dev.ts')).dev(context, options))
 
   program
     .command('start')
@@ -51,6 +52,21 @@ export function addServingCommands(program: CliCommand): void {
     .addOption(adminPortOption())
     .examples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000')
     .run(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports))
+
+  program
+    .command('relay')
+    .summary('run a relay for gateways without a public address')
+    .description(
+      'Runs a relay on a server with a public address. It keeps requests, sealed, until the gateway that they are for has taken them. ' +
+        'Needs no configuration. Put a server that ends TLS in front of it.',
+    )
+    .addOption(new Option('--port <n>', 'port to listen on').default(8788).argParser(createIntegerParser(0, 65_535)))
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--dir <dir>', 'folder in which requests are kept', './hookloom-relay')
+    .examples('hookloom relay', 'hookloom relay --port 8788 --dir /var/lib/hookloom-relay')
+    .run(async (_context, options: { port: number; host: string; dir: string }) =>
+      (await import('../relay.ts')).relay(options),
+    )
 
   program
     .command('open')

@@ -3,6 +3,7 @@ import type { SourceDefinition } from '../../define.ts'
 import { gmailSource } from './gmail/gmail.ts'
 import { imapSource } from './imap/imap.ts'
 import { mcpEventsSource } from './mcp-events/mcp-events.ts'
+import { relaySource } from './relay/relay.ts'
 
 /** Each has one section, `hooks.<name>`. */
 export const sources: readonly SourceDefinition[] = [gmailSource, imapSource]
@@ -12,4 +13,4 @@ export const listWithSection = (hooks: object) =>
     .map((definition) => ({ definition, options: Reflect.get(hooks, definition.name) as unknown }))
     .filter(({ options }) => options !== undefined)
 /** Each is the `kind` of any number of sections of `sources`, as a source of a plugin. */
-export const sourceKinds: readonly SourceDefinition[] = [mcpEventsSource]
+export const sourceKinds: readonly SourceDefinition[] = [mcpEventsSource, relaySource]
