@@ -1,11 +1,14 @@
 // A relay in its own process, a gateway that takes its requests, and senders that sign.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createHmac } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { z } from 'zod'
 import { generateHomeKey, deriveKeys } from '../../src/plugins/sources/relay/keys.ts'
+import { sealRequest } from '../../src/plugins/sources/relay/envelope.ts'
+import { joinHead, joinParts } from '../../src/plugins/sources/relay/wire.ts'
 import { onFileEnd } from '../file-end.ts'
 import { gatewayToken, mainFile, makeFolder, toChildEnv } from './gateway.ts'
 
@@ -101,13 +104,44 @@ const hmac = (secret: string, text: string) => createHmac('sha256', secret).upda
 /** `delivery`: the delivery id of the sender, which a repetition has too. */
 export function postSigned(url: string, payload: object, delivery?: string): Promise<Response> {
   const body = JSON.stringify(payload)
-  const headers = {
-    'content-type': 'application/json',
-    'x-github-event': 'push',
-    'x-hub-signature-256': `sha256=${hmac(githubSecret, body)}`,
-    ...(delivery === undefined ? {} : { 'x-github-delivery': delivery }),
-  }
+  const headers = { ...sign(body), ...(delivery === undefined ? {} : { 'x-github-delivery': delivery }) }
   return fetch(url, { method: 'POST', headers, body })
+}
+
+const sign = (body: string) => ({
+  'content-type': 'application/json',
+  'x-github-event': 'push',
+  'x-hub-signature-256': `sha256=${hmac(githubSecret, body)}`,
+})
+
+/** A signed request to the hook `deploy`, sealed by a relay that knows the key of the home. */
+export function sealSigned(key: string, payload: object): Buffer {
+  const body = JSON.stringify(payload)
+  const rawHeaders = Object.entries({ host: 'relay.example.org', ...sign(body) }).flat()
+  const about = { id: randomUUID(), at: Date.now(), method: 'POST', url: '/hooks/deploy', client: '203.0.113.7' }
+  return sealRequest({ ...about, rawHeaders, body: Buffer.from(body) }, deriveKeys(key).known)
+}
+
+type Batch = { readonly epoch: string; readonly handed: readonly (readonly [number, Buffer])[] }
+
+/** A relay that hands over what it is told to, whoever asks, one batch at each call. */
+export async function startFalseRelay() {
+  const left: Batch[] = []
+  const server = createServer((req, res) => {
+    const batch = req.method === 'GET' ? left.shift() : undefined
+    if (req.method !== 'GET') res.writeHead(204).end()
+    else if (batch === undefined) setTimeout(() => res.writeHead(200, { 'x-relay-epoch': 'none' }).end(), 100)
+    else {
+      const parts = batch.handed.map(([number, envelope]) => joinHead({ number }, envelope))
+      res.writeHead(200, { 'x-relay-epoch': batch.epoch }).end(joinParts(parts))
+    }
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  onFileEnd(() => server.closeAllConnections())
+  onFileEnd(() => void server.close())
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  return { url: `http://127.0.0.1:${port}`, hand: (...batches: readonly Batch[]) => void left.push(...batches) }
 }
 
 /** `at`: the signed time, in seconds. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { count } from '../counts.ts'
+import { generateHomeKey } from '../../src/plugins/sources/relay/keys.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
 import { makeConfigDir, makeFolder, startGateway } from './gateway.ts'
@@ -16,6 +17,8 @@ import {
   postSigned,
   postTimed,
   readRelayed,
+  sealSigned,
+  startFalseRelay,
   startRelayProcess,
   toChallenge,
   toRelayed,
@@ -52,6 +55,32 @@ describeEngines('requests by a relay', (start) => {
     expect((await postTimed(`${gateway.url}/pay`, { id: 'direct' }, signedAt)).status).toBe(401)
     expect((await postTimed(toUrl('pay'), { id: 'again' }, signedAt)).status).toBe(401)
     expect(await readRelayed(gateway)).toEqual(['late'])
+  })
+
+  test('an envelope that a false relay hands over again, under any number and epoch, runs once, and a changed one never', async () => {
+    const relay = await startFalseRelay()
+    const { config, key } = toRelayed(relay.url)
+    const first = sealSigned(key, { id: 'f1' })
+    const second = sealSigned(key, { id: 'f2' })
+    const changed = Buffer.from(second)
+    changed.writeUInt8(changed.readUInt8(changed.length - 40) ^ 1, changed.length - 40)
+    relay.hand(
+      { epoch: 'a', handed: [[1, first]] },
+      { epoch: 'a', handed: [[1, second]] },
+      { epoch: 'a', handed: [[2, first]] },
+      {
+        epoch: 'b',
+        handed: [
+          [1, first],
+          [2, changed],
+          [3, sealSigned(generateHomeKey(), { id: 'f4' })],
+          [4, sealSigned(key, { id: 'f3' })],
+        ],
+      },
+    )
+    const gateway = await start({ config })
+    await expect.poll(() => readRelayed(gateway)).toContain('f3')
+    expect(await readRelayed(gateway)).toEqual(['f1', 'f3'])
   })
 })
 

@@ -30,7 +30,9 @@ export async function writeDurable(file: string, bytes: Uint8Array): Promise<voi
   await placeFile(await writeTemporary(file, bytes), file)
 }
 
+/** Windows cannot open a folder, and needs no such step. */
 export async function flushFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return
   const opened = await open(folder, 'r')
   try {
     await opened.sync()

@@ -21,7 +21,7 @@ type Parts = {
 
 const pollMs = 25_000
 const batchBytes = 1024 ** 2
-const maxAnswersBytes = 8 * 1024 ** 2
+const maxAnswersBytes = 2 * 1024 ** 2
 const bodyTimeoutMs = 10_000
 
 export function createHomeSide({ store, find, memory, clock, stopping }: Parts) {

@@ -27,6 +27,7 @@ const requestsPerSecond = 50
 const bodiesBytes = 64 * 1024 ** 2
 const removeEveryMs = 3_600_000
 const graceMs = 5_000
+const closeEveryMs = 50
 
 export async function startRelay({ dir, host, port, limits, clock, log }: RelayOptions): Promise<Relay> {
   const store = await openRelayStore({ dir, limits: { ...relayLimits, ...limits }, clock })
@@ -54,6 +55,7 @@ export async function startRelay({ dir, host, port, limits, clock, log }: RelayO
   }
 
   const server = createServer({ headersTimeout: 10_000, connectionsCheckingInterval: 2_000 }, (req, res) => {
+    if (stopping.signal.aborted) res.setHeader('connection', 'close')
     route(req, res).catch((error: unknown) => {
       if (error instanceof RelayRefusal)
         return sendJsonAnswer(res, error.status, { ok: false, error: error.message }, error.headers)
@@ -77,11 +79,12 @@ export async function startRelay({ dir, host, port, limits, clock, log }: RelayO
       clearInterval(removing)
       stopping.abort()
       const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
+      const closing = setInterval(() => server.closeIdleConnections(), closeEveryMs)
       await new Promise<void>((resolve) => {
         server.close(() => resolve())
-        server.closeIdleConnections()
       })
       clearTimeout(cutOff)
+      clearInterval(closing)
     },
   }
 }

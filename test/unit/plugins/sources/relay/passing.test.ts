@@ -144,6 +144,11 @@ test('a relay that does not answer is asked again, and the problem is shown', as
   expect([...problems]).toEqual(['It is away.', 'It is full.'])
 })
 
+test('a relay that hands over nothing at once is not asked again at once', async () => {
+  const { polls, pauses } = await pass([{ handed: [] }, { handed: [] }])
+  expect([polls.length, pauses]).toEqual([3, [1_000, 1_000]])
+})
+
 test('a place that cannot be stored ends the pass, and the relay is not told', async () => {
   const { told, thrown } = await pass([{ handed: numbered('a') }], { failsToStore: true })
   expect(told).toEqual([])
