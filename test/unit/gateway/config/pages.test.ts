@@ -14,6 +14,7 @@ type Part = Record<string, unknown>
 function toValue(name: string): string {
   if (name === 'HEARTBEAT_URL') return 'https://monitor.example/ping/secret'
   if (name === 'MCP_EVENTS_WEBHOOK_SECRET') return '5f'.repeat(32)
+  if (name === 'HOOKLOOM_RELAY_KEY') return 'A'.repeat(43)
   return name === 'DATABASE_URL' ? 'postgres://user:password@db/hooks' : `value-of-${name}`
 }
 
