@@ -83,6 +83,12 @@ export function sendJsonAnswer(
   sendBytes(res, { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body })
 }
 
+/** The answer of any home has the origin of the relay: no browser may run what is in it. */
+const safeHeaders = {
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; sandbox",
+}
+
 type Sent = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: Uint8Array }
 
 export function sendBytes(res: ServerResponse, { status, headers, body }: Sent): void {
@@ -92,7 +98,7 @@ export function sendBytes(res: ServerResponse, { status, headers, body }: Sent):
   const length = status === 204 || status === 304 ? {} : { 'content-length': String(body.length) }
   // what is left of the body is not read
   const closing = req.complete ? {} : { connection: 'close' }
-  res.writeHead(status, { 'x-content-type-options': 'nosniff', ...headers, ...length, ...closing })
+  res.writeHead(status, { ...safeHeaders, ...headers, ...length, ...closing })
   res.end(hasNone ? undefined : body)
 }
 

@@ -5,6 +5,7 @@ import type { ArrivedAnswer } from '../../../define.ts'
 import type { Log } from '../shared/kit.ts'
 import { sealRequest } from './envelope.ts'
 import type { Home } from './home.ts'
+import { isAddress } from './keys.ts'
 import { type HeldBodies, readClient, RelayRefusal, sendBytes, sendJsonAnswer, withBody } from './relay-http.ts'
 import type { Connected } from './line.ts'
 import type { RelayStore } from './relay-store.ts'
@@ -35,8 +36,10 @@ const passed: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function createSenderSide({ store, find, memory, clock, log }: Parts) {
   return async function receive(req: IncomingMessage, res: ServerResponse, target: Target): Promise<void> {
     const { address } = target
+    // a stranger may write anything there
+    const shown = isAddress(address) ? address : null
     let size = 0
-    res.once('close', () => log.info({ address, bytes: size, status: res.statusCode }, 'request'))
+    res.once('close', () => log.info({ address: shown, bytes: size, status: res.statusCode }, 'request'))
     const { method = '' } = req
     const home = store.find(address)
     if (home === undefined) throw new RelayRefusal(404, 'No home has this address.')

@@ -74,9 +74,10 @@ test('a sender that waits gets the answer of the home, and of a failure 202', as
       null,
     ])
   }
+  expect((await post(url)).headers.get('content-security-policy')).toContain('sandbox')
   // only the one that the home failed to take is still there
   const { handed } = await client.poll(start)
-  expect(handed.map(({ envelope }) => openEnvelope(envelope, keys).body.toString())).toEqual(['503'])
+  expect(handed.map(({ envelope }) => openEnvelope(envelope, keys).body.toString())).toEqual(['503', 'x'])
 })
 
 test('a home that has too much gets no more, and its senders 503', async () => {
