@@ -42,6 +42,8 @@ export async function startRelayProcess({
     child.stderr.setEncoding('utf8').on('data', read)
     void exited.then((code) => failed(new Error(`The relay ended with ${code} before it listened:\n${text}`)))
   })
+  // a test that only sees that nothing answers would not say why
+  void exited.then((code) => child.killed || console.error(`The relay ended by itself, with ${code}:\n${text}`))
   return {
     url,
     dir,
