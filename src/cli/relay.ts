@@ -1,6 +1,6 @@
 // Runs a relay: a program at a public address that keeps requests for gateways without one. It needs no configuration and no gateway.
 import { resolve } from 'node:path'
-import { findErrorCode } from '../base/exceptions.ts'
+import { findErrorCode, toErrorText } from '../base/exceptions.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
 import { startRelay } from '../plugins/sources/relay/relay-server.ts'
 import { createJsonLog } from './gateway/log.ts'
@@ -13,10 +13,9 @@ export async function relay(options: { port: number; host: string; dir: string }
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => done())
   })
   const running = await startRelay({ ...options, dir, clock: Date.now, log }).catch((cause: unknown) => {
-    const code = findErrorCode(cause)
-    if (code === undefined) throw cause
     const place = `${options.host}:${options.port} with the folder ${dir}`
-    throw new Problem('config-invalid', `The relay cannot start at ${place}: ${code}.`, { cause })
+    const why = findErrorCode(cause) ?? toErrorText(cause)
+    throw new Problem('config-invalid', `The relay cannot start at ${place}: ${why}`, { cause })
   })
   log.info({ url: running.url, dir }, 'listening')
   await stopping

@@ -19,7 +19,7 @@ const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16
 
-const Head = z.strictObject({ version: z.literal(version), id: z.string().max(100), at: z.int() })
+const Head = z.strictObject({ version: z.literal(version), id: z.string().regex(/^[\w-]{1,64}$/), at: z.int() })
 type Head = z.infer<typeof Head>
 const Content = z.strictObject({
   method: z.string(),

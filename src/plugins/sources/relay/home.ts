@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { placeFile, flushFolder, temporaryEnding, writeDurable, writeTemporary } from './files.ts'
 import { parsePublicKeys, type PublicKeys } from './keys.ts'
+import { tryParseJson } from '../shared/kit.ts'
 
 /** Of one home. `ageMs`: how long an envelope is kept. */
 export type HomeLimits = { readonly bytes: number; readonly envelopes: number; readonly ageMs: number }
@@ -61,9 +62,11 @@ export async function openHome(parts: HomeParts): Promise<Home | undefined> {
     await rm(folder, { recursive: true })
     return undefined
   }
-  const state = State.parse(JSON.parse(await readFile(join(folder, stateFile), 'utf8')))
-  const keys = parsePublicKeys(state.keys)
-  if (keys === undefined) throw new Error(`${join(folder, stateFile)} has no keys of a home.`)
+  const file = join(folder, stateFile)
+  const state = State.safeParse(tryParseJson(await readFile(file, 'utf8'))).data
+  const keys = parsePublicKeys(state?.keys ?? '')
+  if (state === undefined || keys === undefined)
+    throw new Error(`${file} is damaged. Restore it, or remove its folder with the requests in it.`)
   const kept: Kept[] = []
   for (const name of names.filter((each) => each.endsWith(ending)).toSorted()) {
     const { size, mtimeMs } = await stat(join(folder, name))

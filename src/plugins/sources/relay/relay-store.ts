@@ -12,7 +12,7 @@ export const relayLimits: RelayLimits = {
   bytes: 64 * 1024 ** 2,
   envelopes: 10_000,
   ageMs: 7 * dayMs,
-  homes: 100,
+  homes: 20,
   unseenMs: 30 * dayMs,
 }
 

@@ -119,6 +119,14 @@ describe('a folder after a kill', () => {
     expect(again.find(keys.address)?.epoch()).toBe(home.epoch())
   })
 
+  test('with a damaged state is named, and nothing of it is removed', async () => {
+    const { home, open, folder } = await openHome()
+    await home.append(Buffer.from('a'))
+    writeFileSync(join(folder, 'state'), '{')
+    await expect(open()).rejects.toThrow(`${join(folder, 'state')} is damaged.`)
+    expect(readdirSync(folder)).toHaveLength(2)
+  })
+
   test('has the number in its state before the envelopes go', async () => {
     const { home, folder } = await openHome()
     await home.append(Buffer.from('a'))
