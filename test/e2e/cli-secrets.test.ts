@@ -28,6 +28,7 @@ test('no command except hookloom init and hookloom dev prints the hook token or 
   const [, runId = ''] = /"runId":"([^"]+)"/.exec(await run('send', 'agent', payload)) ?? []
   for (const args of [
     ['wait', runId],
+    ['await', 'later', '--key', 'x', '--timeout', '1'],
     ['list'],
     ['list', '--json'],
     ['list', '--refused', '--json'],
