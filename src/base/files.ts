@@ -74,11 +74,11 @@ async function writeDraft(
     await rm(draft, { force: true })
     throw error
   }
-  await syncFolder(folder)
+  await flushFolder(folder)
 }
 
-/** Makes the new name durable. Windows cannot open a folder, and needs no such step. */
-async function syncFolder(folder: string): Promise<void> {
+/** Makes new names in a folder durable. Windows cannot open a folder, and needs no such step. */
+export async function flushFolder(folder: string): Promise<void> {
   if (process.platform === 'win32') return
   const handle = await open(folder, 'r')
   try {

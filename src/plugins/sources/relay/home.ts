@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
-import { placeFile, flushFolder, temporaryEnding, writeDurable, writeTemporary } from './files.ts'
 import { parsePublicKeys, type PublicKeys } from './keys.ts'
-import { tryParseJson } from '../shared/kit.ts'
+import { privateMode, replaceFile, flushFolder, tryParseJson } from '../shared/kit.ts'
 
 /** Of one home. `ageMs`: how long an envelope is kept. */
 export type HomeLimits = { readonly bytes: number; readonly envelopes: number; readonly ageMs: number }
@@ -48,7 +47,7 @@ export async function createHome(keys: PublicKeys, parts: HomeParts): Promise<Ho
   const { folder, clock } = parts
   await mkdir(folder, { mode: 0o700 })
   const state = { keys: keys.text, epoch: randomUUID(), through: 0, seenAt: clock() }
-  await writeDurable(join(folder, stateFile), Buffer.from(JSON.stringify(state)))
+  await replaceFile(join(folder, stateFile), JSON.stringify(state), privateMode)
   await flushFolder(dirname(folder))
   return buildHome(state, keys, [], parts)
 }
@@ -57,7 +56,7 @@ export async function createHome(keys: PublicKeys, parts: HomeParts): Promise<Ho
 export async function openHome(parts: HomeParts): Promise<Home | undefined> {
   const { folder } = parts
   const names = await readdir(folder)
-  for (const name of names) if (name.endsWith(temporaryEnding)) await rm(join(folder, name))
+  for (const name of names) if (name.endsWith('.tmp')) await rm(join(folder, name))
   if (!names.includes(stateFile)) {
     await rm(folder, { recursive: true })
     return undefined
@@ -80,7 +79,6 @@ function buildHome(found: State, keys: PublicKeys, kept: Kept[], { folder, limit
   let next = Math.max(state.through, kept.at(-1)?.number ?? 0) + 1
   let bytes = kept.reduce((sum, each) => sum + each.bytes, 0)
   let reserved = 0
-  let temporaries = 0
   let last: Promise<unknown> = Promise.resolve()
 
   /** One change of the folder at a time: the home must not see a number before all lower ones are there. */
@@ -92,7 +90,7 @@ function buildHome(found: State, keys: PublicKeys, kept: Kept[], { folder, limit
 
   async function saveState(change: Partial<State>): Promise<void> {
     const changed = { ...state, ...change }
-    await writeDurable(join(folder, stateFile), Buffer.from(JSON.stringify(changed)))
+    await replaceFile(join(folder, stateFile), JSON.stringify(changed), privateMode)
     state = changed
   }
 
@@ -123,13 +121,13 @@ function buildHome(found: State, keys: PublicKeys, kept: Kept[], { folder, limit
     return { number, envelope: await readFile(join(folder, toName(number))) }
   }
 
-  async function place(temporary: string, size: number): Promise<void> {
+  async function write(envelope: Buffer): Promise<void> {
     const number = next
     // also if it fails, since the file may have its name already
     next += 1
-    await placeFile(temporary, join(folder, toName(number)))
-    kept.push({ number, bytes: size, at: clock() })
-    bytes += size
+    await replaceFile(join(folder, toName(number)), envelope, privateMode)
+    kept.push({ number, bytes: envelope.length, at: clock() })
+    bytes += envelope.length
   }
 
   return {
@@ -141,11 +139,9 @@ function buildHome(found: State, keys: PublicKeys, kept: Kept[], { folder, limit
       const isFull = kept.length + reserved >= limits.envelopes || bytes + size > limits.bytes
       if (isFull) return false
       reserved += 1
-      temporaries += 1
       bytes += size
       try {
-        const temporary = await writeTemporary(join(folder, `new-${temporaries}`), envelope)
-        await inOrder(() => place(temporary, size))
+        await inOrder(() => write(envelope))
       } finally {
         reserved -= 1
         bytes -= size

@@ -1,7 +1,7 @@
 // What sources share with the rest of the package.
 export { createTokenCache, type TokenCache } from '../../../base/access-token.ts'
 export { findErrorCode } from '../../../base/exceptions.ts'
-export { writeStateFile } from '../../../base/files.ts'
+export { flushFolder, privateMode, replaceFile, writeStateFile } from '../../../base/files.ts'
 export { isCrossSite, isLoopbackHost, readLimitedBody, readRetryAfterMs } from '../../../base/http.ts'
 export { tryParseJson } from '../../../base/json.ts'
 export type { Log } from '../../../base/log.ts'
