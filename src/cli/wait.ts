@@ -1,11 +1,16 @@
 // Waits for runs through the hook port, as any caller with the hook token can. The exit code shows how they ended.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { tryParseJson } from '../base/json.ts'
 import { loadConfig } from '../gateway/config/config.ts'
 import type { Config } from '../model/config/config.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
-import { callGateway, findGatewayAddress, findHookToken, toGatewayProblem } from './gateway/gateway.ts'
+import {
+  callGateway,
+  findGatewayAddress,
+  findHookToken,
+  parseGatewayAnswer,
+  toGatewayProblem,
+} from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import { type Context, withProgress } from './terminal/context.ts'
@@ -14,7 +19,7 @@ import { cutLine, indent } from './terminal/print.ts'
 /** The longest wait that one request asks for. It is shorter than the time limit of `callGateway` and than the usual minute of proxies. */
 export const longestAskSeconds = 50
 /** The pause before the next request, if the gateway answers at once because it is stopping or too many requests wait. */
-export const betweenMs = 2_000
+const betweenMs = 2_000
 
 const Run = z.looseObject({
   runId: z.string(),
@@ -81,24 +86,32 @@ function toExitCode({ state, verdicts, verdict }: Run): number {
   return verdict === verdicts[0] ? exitCodes.ok : otherVerdict
 }
 
-/** The run when it ends, or as it is at `until`. Once the gateway has answered, it may restart during the wait. */
-async function pollRun(
-  context: Context,
-  config: Config,
-  { runId, until }: { runId: string; until: number },
-): Promise<Run> {
-  let last: Run | undefined
+/** The run when it ends, or as it is at `until`. */
+function pollRun(context: Context, config: Config, { runId, until }: { runId: string; until: number }): Promise<Run> {
+  const ask = (leftMs: number) =>
+    fetchRun(context, config, { runId, seconds: Math.min(longestAskSeconds, Math.ceil(leftMs / 1_000)) })
+  return askUntil(ask, { isOver: ({ state }) => !waitingStates.includes(state), until })
+}
+
+/**
+ * Asks again and again, until `isOver` is true for an answer, or until a moment of `performance.now()`: then the answer may still be open. Once the
+ * gateway has answered, it may restart during the wait.
+ */
+export async function askUntil<Answer>(
+  ask: (leftMs: number) => Promise<Answer>,
+  { isOver, until }: { isOver: (answer: Answer) => boolean; until: number },
+): Promise<Answer> {
+  let last: Answer | undefined
   for (;;) {
     const left = Math.max(0, until - performance.now())
     const asked = performance.now()
     try {
-      last = await fetchRun(context, config, { runId, seconds: Math.min(longestAskSeconds, Math.ceil(left / 1_000)) })
+      last = await ask(left)
     } catch (error) {
       const isGone = error instanceof Problem && error.kind === 'unavailable'
       if (!isGone || last === undefined || left === 0) throw error
     }
-    if (last !== undefined && !waitingStates.includes(last.state)) return last
-    if (performance.now() >= until && last !== undefined) return last
+    if (last !== undefined && (isOver(last) || performance.now() >= until)) return last
     if (performance.now() - asked < betweenMs) await sleep(Math.min(betweenMs, Math.max(0, until - performance.now())))
   }
 }
@@ -113,9 +126,7 @@ async function fetchRun(
   const headers = { authorization: `Bearer ${findHookToken(config)}`, prefer: `wait=${seconds}` }
   const { status, text } = await callGateway(`${url}/runs/${encodeURIComponent(runId)}`, { method: 'GET', headers })
   if (status !== 200) throw toGatewayProblem(status, text)
-  const run = Run.safeParse(tryParseJson(text))
-  if (run.success) return run.data
-  throw new Problem('gateway-unreachable', `The program at ${url} is not a Hookloom gateway of this version.`)
+  return parseGatewayAnswer(Run, { url, text })
 }
 
 function printRun({ print }: Context, { runId, state, waits, reason, reply, verdicts, verdict }: Run): void {

@@ -21,16 +21,23 @@ export async function beginAwait(
   store: Pick<Store, 'cursor' | 'appendAll'>,
   name: AwaitName,
   endsAt: number,
-): Promise<void> {
-  await updateCursor(store, toCursorName(name), (known) =>
-    known === undefined ? `${endsAt + rememberMs} ${endsAt}` : undefined,
-  )
+): Promise<Await> {
+  let value = `${endsAt + rememberMs} ${endsAt}`
+  await updateCursor(store, toCursorName(name), (known) => {
+    if (known === undefined) return value
+    value = known
+    return undefined
+  })
+  return toAwait(value)
 }
 
 /** Undefined if the wait was never begun, or ended a week ago. */
 export async function readAwait(store: Pick<Store, 'cursor'>, name: AwaitName): Promise<Await | undefined> {
   const value = await store.cursor(toCursorName(name))
-  if (value === undefined) return undefined
+  return value === undefined ? undefined : toAwait(value)
+}
+
+function toAwait(value: string): Await {
   const [, endsAt, deliveryId] = value.split(' ')
   return { endsAt: Number(endsAt), deliveryId }
 }

@@ -74,23 +74,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   writeFiles(dir, options.files ?? {})
   const { node, main } = options.program ?? { node: process.execPath, main: mainFile }
   const command = [main, options.command ?? 'start', ...(options.args ?? []), '--config-dir', dir]
-  const child = spawn(node, [...(options.nodeArgs ?? []), ...command], {
-    env: toChildEnv(options.env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  onFileEnd(() => child.kill('SIGKILL'))
-  let text = ''
-  const exited = new Promise<number | null>((done) => child.once('close', (code) => done(code)))
-  const address = await new Promise<{ url: string; adminUrl: string }>((found, failed) => {
-    const read = (chunk: string) => {
-      text += chunk
-      const seen = readAddress(text)
-      if (seen !== undefined) found(seen)
-    }
-    child.stdout.setEncoding('utf8').on('data', read)
-    child.stderr.setEncoding('utf8').on('data', read)
-    void exited.then((code) => failed(new Error(`The gateway ended with ${code} before it listened:\n${text}`)))
-  })
+  const launched = await launch([node, ...(options.nodeArgs ?? []), ...command], readAddress, options.env)
+  const { child, exited, output, stop, kill, found: address } = launched
   const { config } = loadConfig({ dir, env: toChildEnv(options.env) })
   return {
     ...address,
@@ -98,26 +83,68 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     gatewayToken: config.gateway.token ?? '',
     dir,
     child,
-    output: () => text,
+    output,
     printed: (pattern) =>
       new Promise((done, failed) => {
         const look = () => {
-          if (pattern.test(text)) done()
+          if (pattern.test(output())) done()
         }
         child.stdout.on('data', look)
         child.stderr.on('data', look)
-        void exited.then(() => failed(new Error(`The gateway ended before it printed ${String(pattern)}:\n${text}`)))
+        const fail = () => failed(new Error(`The gateway ended before it printed ${String(pattern)}:\n${output()}`))
+        void exited.then(fail)
         look()
       }),
+    stop,
+    kill,
+  }
+}
+
+/** Starts a program, and resolves when `find` finds in its output, of both streams, that it listens. Rejects if it ends before. */
+export async function launch<Found>(
+  [program, ...args]: readonly [string, ...string[]],
+  find: (text: string) => Found | undefined,
+  env?: Readonly<Record<string, string>>,
+) {
+  const child = spawn(program, args, { env: toChildEnv(env), stdio: ['ignore', 'pipe', 'pipe'] })
+  onFileEnd(() => child.kill('SIGKILL'))
+  let text = ''
+  const exited = new Promise<number | null>((done) => child.once('close', (code) => done(code)))
+  const found = await new Promise<Found>((done, failed) => {
+    const read = (chunk: string) => {
+      text += chunk
+      const seen = find(text)
+      if (seen !== undefined) done(seen)
+    }
+    child.stdout.setEncoding('utf8').on('data', read)
+    child.stderr.setEncoding('utf8').on('data', read)
+    void exited.then((code) => failed(new Error(`The program ended with ${code} before it listened:\n${text}`)))
+  })
+  return {
+    child,
+    exited,
+    found,
+    output: () => text,
+    /** Sends SIGTERM, and resolves with the exit code. */
     stop() {
       child.kill('SIGTERM')
       return exited
     },
+    /** Sends SIGKILL. */
     async kill() {
       child.kill('SIGKILL')
       await exited
     },
   }
+}
+
+/** The rest of the session keys that begin with a text, one for each run, the oldest first. */
+export async function readSessionIds({ adminUrl }: Pick<Gateway, 'adminUrl'>, prefix: string): Promise<string[]> {
+  const headers = { authorization: `Bearer ${gatewayToken}` }
+  const answer = await fetch(`${adminUrl}/api/deliveries?limit=200`, { headers })
+  // as: the tests of the API check its answers
+  const { deliveries } = (await answer.json()) as { deliveries: { became: { sessionKey: string }[] }[] }
+  return deliveries.flatMap(({ became }) => became.map(({ sessionKey }) => sessionKey.replace(prefix, '')))
 }
 
 /** Posts JSON with the hook token. Returns the body of the answer. */

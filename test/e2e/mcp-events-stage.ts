@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { type McpServer, mcpToken } from './fakes/mcp-events.ts'
-import { freePort, gatewayToken } from './gateway.ts'
+import { freePort, readSessionIds } from './gateway.ts'
 
 /** As `hookloom add preset` makes it. */
 export const mcpSecret = '5f'.repeat(32)
@@ -28,18 +28,8 @@ export async function toMcpConfig({ url }: Pick<McpServer, 'url'>, more: object 
   }
 }
 
-const List = z.object({
-  deliveries: z.array(z.object({ became: z.array(z.object({ sessionKey: z.string() })) })),
-})
-
 /** The ids of the events that became runs, one for each run, the oldest first. */
-export async function readRuns({ adminUrl }: { readonly adminUrl: string }): Promise<string[]> {
-  const headers = { authorization: `Bearer ${gatewayToken}` }
-  const answer = await fetch(`${adminUrl}/api/deliveries?limit=200`, { headers })
-  const { deliveries } = List.parse(await answer.json())
-  const keys = deliveries.flatMap(({ became }) => became.map(({ sessionKey }) => sessionKey))
-  return keys.map((key) => key.replace('hook:mcp-events:', ''))
-}
+export const readRuns = (gateway: { readonly adminUrl: string }) => readSessionIds(gateway, 'hook:mcp-events:')
 
 /** Changes the section in the saved configuration. */
 export function editSection(dir: string, change: object): void {

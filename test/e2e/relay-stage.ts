@@ -1,16 +1,15 @@
 // A relay in its own process, a gateway that takes its requests, and senders that sign.
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { createHmac, randomUUID } from 'node:crypto'
 import { closeSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { z } from 'zod'
 import { generateHomeKey, deriveKeys } from '../../src/plugins/sources/relay/keys.ts'
 import { sealRequest } from '../../src/plugins/sources/relay/envelope.ts'
 import { joinHead, joinParts } from '../../src/plugins/sources/relay/wire.ts'
 import { onFileEnd } from '../file-end.ts'
-import { gatewayToken, mainFile, makeFolder, toChildEnv } from './gateway.ts'
+import { launch, mainFile, makeFolder, readSessionIds } from './gateway.ts'
 
 export type RelayProcess = {
   readonly url: string
@@ -28,36 +27,11 @@ export async function startRelayProcess({
   port = 0,
 }: { dir?: string; port?: number } = {}): Promise<RelayProcess> {
   const args = [mainFile, 'relay', '--port', String(port), '--dir', dir]
-  const child = spawn(process.execPath, args, { env: toChildEnv(), stdio: ['ignore', 'pipe', 'pipe'] })
-  onFileEnd(() => child.kill('SIGKILL'))
-  let text = ''
-  const exited = new Promise<number | null>((done) => child.once('close', (code) => done(code)))
-  const url = await new Promise<string>((found, failed) => {
-    const read = (chunk: string) => {
-      text += chunk
-      const [, seen] = /"url":"(http[^"]+)"/.exec(text) ?? []
-      if (seen !== undefined) found(seen)
-    }
-    child.stdout.setEncoding('utf8').on('data', read)
-    child.stderr.setEncoding('utf8').on('data', read)
-    void exited.then((code) => failed(new Error(`The relay ended with ${code} before it listened:\n${text}`)))
-  })
+  const relay = await launch([process.execPath, ...args], (text) => /"url":"(http[^"]+)"/.exec(text)?.[1])
+  const { child, exited, output, stop, kill, found: url } = relay
   // a test that only sees that nothing answers would not say why
-  void exited.then((code) => child.killed || console.error(`The relay ended by itself, with ${code}:\n${text}`))
-  return {
-    url,
-    dir,
-    child,
-    output: () => text,
-    stop() {
-      child.kill('SIGTERM')
-      return exited
-    },
-    async kill() {
-      child.kill('SIGKILL')
-      await exited
-    },
-  }
+  void exited.then((code) => child.killed || console.error(`The relay ended by itself, with ${code}:\n${output()}`))
+  return { url, dir, child, output, stop, kill }
 }
 
 const githubSecret = 'github-secret-of-it'
@@ -156,20 +130,8 @@ export function postTimed(url: string, payload: object, at: number): Promise<Res
   return fetch(url, { method: 'POST', headers, body })
 }
 
-const List = z.object({
-  deliveries: z.array(
-    z.object({ receivedAt: z.union([z.string(), z.number()]), became: z.array(z.object({ sessionKey: z.string() })) }),
-  ),
-})
-
 /** The ids that became runs, one for each run, the oldest first. */
-export async function readRelayed({ adminUrl }: { readonly adminUrl: string }): Promise<string[]> {
-  const headers = { authorization: `Bearer ${gatewayToken}` }
-  const answer = await fetch(`${adminUrl}/api/deliveries?limit=200`, { headers })
-  const { deliveries } = List.parse(await answer.json())
-  const keys = deliveries.flatMap(({ became }) => became.map(({ sessionKey }) => sessionKey))
-  return keys.map((key) => key.replace('hook:relayed:', ''))
-}
+export const readRelayed = (gateway: { readonly adminUrl: string }) => readSessionIds(gateway, 'hook:relayed:')
 
 /** The files below a folder that have the text. */
 export function findInFiles(dir: string, text: string): string[] {

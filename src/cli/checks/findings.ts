@@ -106,7 +106,7 @@ export async function checkMappings(
       ...verifiers.map(toVerifierFinding),
       ...plugins.map(toPluginFinding),
       ...own.channels.map(toChannelFinding),
-      ...findUnreadSources(loaded, all, own.sources),
+      ...findUnreadMailboxes(loaded, all),
       ...(await checkTransforms(context, sane, loaded)),
     ]
   } catch (error) {
@@ -119,23 +119,12 @@ export async function checkMappings(
   }
 }
 
-/** Warns of sources whose items no mapping takes: each of them would be stored as skipped. */
-function findUnreadSources(
-  { config, text }: LoadedConfig,
-  mappings: AssembledParts['mappings'],
-  own: AssembledParts['own']['sources'],
-): CheckFinding[] {
-  const receiving = new Set(own.flatMap((each) => (each.kind === 'sound' && each.definition.receives ? each.name : [])))
+/** Warns of mailboxes whose mails no mapping takes: each of them would be stored as skipped. A section of `sources` is refused before. */
+function findUnreadMailboxes({ config, text }: LoadedConfig, mappings: AssembledParts['mappings']): CheckFinding[] {
   const hooks = new Set(mappings.map(({ match }) => normalizeHookName(match.path ?? '')))
-  const builtIn = listWithSection(config.hooks).map(({ definition }) => definition.name)
-  const watched = [
-    ...builtIn.map((name) => ['hooks', name, `Run "hookloom add preset ${quoteShellWord(name)}".`] as const),
-    ...Object.keys(config.sources)
-      .filter((name) => !receiving.has(name))
-      .map((name) => ['sources', name, `Set match.path "${name}" in a mapping.`] as const),
-  ]
-  return watched.flatMap(([section, name, next]): CheckFinding[] => {
-    const detail = formatPlacedIssue(toIssue([section, name], `brings items that no mapping takes. ${next}`), text)
+  return listWithSection(config.hooks).flatMap(({ definition: { name } }): CheckFinding[] => {
+    const why = `brings items that no mapping takes. Run "hookloom add preset ${quoteShellWord(name)}".`
+    const detail = formatPlacedIssue(toIssue(['hooks', name], why), text)
     return hooks.has('') || hooks.has(name) ? [] : [{ name: 'sources', ok: false, severity: 'warning', detail }]
   })
 }

@@ -80,9 +80,17 @@ export async function askAnyCall(context: Context, name: CallName, asked: AnyAsk
     import('../../model/api/calls.ts'),
   ])
   if (status !== 200) throw toGatewayProblem(status, text)
-  const parsed = calls[name].answer?.safeParse(tryParseJson(text))
-  if (parsed?.success === true) return parsed.data
-  throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
+  return parseGatewayAnswer<unknown>(calls[name].answer ?? z.never(), { url: adminUrl, text })
+}
+
+/** Throws `gateway-unreachable` for what no gateway of this version answers. */
+export function parseGatewayAnswer<Answer>(
+  schema: z.ZodType<Answer>,
+  { url, text }: { readonly url: string; readonly text: string },
+): Answer {
+  const parsed = schema.safeParse(tryParseJson(text))
+  if (parsed.success) return parsed.data
+  throw new Problem('gateway-unreachable', `The program at ${url} is not a Hookloom gateway of this version.`)
 }
 
 /** Opens the stream of the admin API. Throws the gateway's refusal as a Problem. */

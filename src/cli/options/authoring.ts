@@ -1,6 +1,6 @@
 // The commands that write, try and test mappings and transforms: their options and their help.
 import { Option } from 'commander'
-import { maxAwaitSeconds } from '../../model/api/await-limit.ts'
+import { maxAwaitSeconds } from '../../model/api/limits.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
 import type { PluginKind } from '../../model/plugin.ts'

@@ -1,6 +1,6 @@
 // The options and the help of `hookloom shadow`, `try`, `replay`, `bisect` and `record`.
 import { InvalidArgumentError, Option } from 'commander'
-import { maxReplays, defaultReplays } from '../../model/api/replay-limits.ts'
+import { maxReplays, defaultReplays } from '../../model/api/limits.ts'
 import type { ReplayClass } from '../../model/api/replay.ts'
 import type { RecordOptions } from '../record.ts'
 import type { ReplayOptions } from '../replay.ts'

@@ -17,7 +17,7 @@ import { decide } from '../../core/mapping/pipeline.ts'
 import type { DedupeKey } from '../../store/records.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { toFirstAnswer, toWaitingAnswer } from './answers.ts'
-import { createDeduplicator, readDedupe, toRefusedDedupe } from './duplicates.ts'
+import { createDeduplicator, readDedupe, toEarlierDedupe } from './duplicates.ts'
 import { createHeldSessions } from './held-sessions.ts'
 import type { Arriving, OnRepeated } from './listeners.ts'
 import { createQueues } from './queues.ts'
@@ -104,7 +104,7 @@ export function createArrivals(parts: ArrivalsParts): Arrivals {
     const isLate = earlier?.kind === 'refused'
     try {
       const delivery = build(request, receivedAt)
-      const dedupe = readDedupe(delivery) ?? (earlier && toRefusedDedupe(delivery, earlier.requestId))
+      const dedupe = readDedupe(delivery) ?? (earlier && toEarlierDedupe(delivery, earlier.requestId))
       const arrival = { delivery, hook, generation, client, isLate, dedupe: dedupe?.key }
       const runFirst = () => decideAndStore(arrival)
       let deliveryId = delivery.id

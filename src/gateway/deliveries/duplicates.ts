@@ -32,14 +32,9 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
       `Idempotency-Key: expected 1 to ${maxKeyChars} characters, found ${given.length}.`,
     )
   }
-  const { signedFor, signers = signedFor, signedId, keyScope } = delivery.admitted
-  const toKey = (key: string): DedupeKey => ({
-    hook: delivery.path,
-    key,
-    bodyHash: toBodyHash(delivery),
-  })
+  const { signedId, keyScope } = delivery.admitted
   if (signedId !== undefined) {
-    return { key: toKey(`${signedId.signer} ${signedId.source}:${signedId.id}`), isDeliveryId: true }
+    return { key: toKey(delivery, `${signedId.signer} ${signedId.source}:${signedId.id}`), isDeliveryId: true }
   }
   const { sender } = delivery
   const id = sender === undefined ? undefined : readDeliveryId(sender, delivery)
@@ -47,13 +42,16 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const scope = keyScope === undefined ? '' : `token:${keyScope} `
   const name = isDeliveryId ? `${sender?.facts.name}:${id}` : given && `${scope}key:${given}`
   if (name === undefined) return undefined
-  return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isDeliveryId }
+  return { key: toKey(delivery, addSigners(delivery, name)), isDeliveryId }
 }
 
-/** The dedupe key of a refused request whose sender gives no delivery id: with it, the request runs once, however often the operator retries it. */
-export function toRefusedDedupe(delivery: Delivery, requestId: string): Dedupe {
+/**
+ * The dedupe key of a request that arrived earlier and whose sender gives no delivery id: with it, the request runs once, however often the operator
+ * retries it, or a source hands it over.
+ */
+export function toEarlierDedupe(delivery: Delivery, requestId: string): Dedupe {
   return {
-    key: { hook: delivery.path, key: `refused:${requestId}`, bodyHash: toBodyHash(delivery) },
+    key: toKey(delivery, `refused:${requestId}`),
     isDeliveryId: false,
   }
 }
@@ -109,7 +107,14 @@ export function createDeduplicator(store: Pick<Store, 'findAnswer' | 'forget'>, 
 
 /** The dedupe key of a request of an outbox that does not show its id: that of a request with the id, which its sender proves if the hook asks for it. */
 export function toRecoveredKey(delivery: Delivery, { sender, id }: { sender: string; id: string }): DedupeKey {
-  const { signers = [] } = delivery.admitted
-  const key = [...(signers.length > 0 ? [signers.join()] : []), `${sender}:${id}`].join(' ')
+  return toKey(delivery, addSigners(delivery, `${sender}:${id}`))
+}
+
+function toKey(delivery: Delivery, key: string): DedupeKey {
   return { hook: delivery.path, key, bodyHash: toBodyHash(delivery) }
+}
+
+/** Two senders may share a path, and give the same id. */
+function addSigners({ admitted: { signedFor, signers = signedFor } }: Delivery, name: string): string {
+  return signers.length > 0 ? `${signers.join()} ${name}` : name
 }

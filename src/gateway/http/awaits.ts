@@ -8,7 +8,7 @@ import type { CheckedHead } from '../../core/mapping/delivery.ts'
 import { describeFirstIssue } from '../../core/model/issue.ts'
 import { Problem } from '../../core/model/problem.ts'
 import { AwaitBody, type AwaitResource } from '../../model/api/await.ts'
-import { type AwaitName, beginAwait, readAwait } from '../../store/awaits.ts'
+import { type Await, type AwaitName, beginAwait, readAwait } from '../../store/awaits.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import { inflateBody } from '../proofs/inflate.ts'
 import type { Generation } from '../generation/generation.ts'
@@ -82,27 +82,18 @@ export type Awaits = {
 }
 
 export function createAwaits({ store, waiters, clock }: AwaitsParts): Awaits {
-  async function read({ name }: AwaitCall): Promise<Answer | undefined> {
-    const found = await readAwait(store, name)
-    if (found === undefined) return undefined
+  function show({ id, key }: AwaitName, found: Await): Answer {
     const { endsAt, deliveryId = null } = found
     const state = deliveryId !== null ? 'arrived' : clock() < endsAt ? 'waiting' : 'expired'
-    const { id, key } = name
     const shown: AwaitResource & { ok: true } = { ok: true, state, id, key, deliveryId, expiresAt: toIsoTime(endsAt) }
     const isOpen = state === 'waiting'
     const headers = { 'cache-control': 'no-store', ...(isOpen ? retryAfterHeaders : {}) }
     return { status: isOpen ? 202 : 200, body: JSON.stringify(shown), headers }
   }
 
-  async function answer(call: AwaitCall): Promise<Answer> {
-    await beginAwait(store, call.name, clock() + call.withinSeconds * 1_000)
-    const now = await read(call)
-    if (now === undefined) throw new Problem('store-unavailable', 'The wait that was stored cannot be read.')
-    return now
-  }
-
   return {
-    answer,
+    answer: async ({ name, withinSeconds }) =>
+      show(name, await beginAwait(store, name, clock() + withinSeconds * 1_000)),
     findLater(call, now, response) {
       const preferred = now.status === 202 ? readPreferredWait(call.headers['prefer']) : undefined
       if (preferred === undefined) return undefined
@@ -113,7 +104,8 @@ export function createAwaits({ store, waiters, clock }: AwaitsParts): Awaits {
         for (let left = seconds * 1_000; left > 0; left = until - performance.now()) {
           if ((await place?.pause(Math.min(readEveryMs, left))) !== 'late') break
           // an outage of the store only prolongs the wait
-          const later = await read(call).catch(() => undefined)
+          const found = await readAwait(store, call.name).catch(() => undefined)
+          const later = found && show(call.name, found)
           if (later?.status !== 200) continue
           place?.leave()
           return addPreferenceApplied(later, seconds)

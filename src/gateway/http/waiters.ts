@@ -1,4 +1,5 @@
-// Requests that wait for a run or a delivery. Those that wait for a run ask the store together: one read for all, however many wait, because another gateway may end a run.
+// Requests that wait for a run or a delivery. Those that wait for a run ask the store together: one read for all, however many wait, because another
+// gateway may end a run.
 import type { Log } from '../../base/log.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Generation } from '../generation/generation.ts'

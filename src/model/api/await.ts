@@ -1,6 +1,6 @@
 // A wait for a delivery, as its caller sees it on the hook port. Times are ISO 8601.
 import { z } from 'zod'
-import { maxAwaitSeconds } from './await-limit.ts'
+import { maxAwaitSeconds } from './limits.ts'
 
 export const AwaitBody = z.object({
   key: z

@@ -1,7 +1,7 @@
 // The bodies of the calls of the API, each with its form in words, its limit, and what the audit log shows of it.
 import { z } from 'zod'
 import { plainName } from '../../base/names.ts'
-import { defaultReplays, maxCodeChars, maxReplays } from './replay-limits.ts'
+import { defaultReplays, maxCodeChars, maxReplays } from './limits.ts'
 import { Rights } from './rights.ts'
 
 export type CallBody = {

@@ -1,7 +1,7 @@
 // Routes of the admin API for kept requests: replays, and fixtures made from them.
 import type { KeptQuery } from '../../../store/queries.ts'
 import { Problem } from '../../../core/model/problem.ts'
-import { maxReplays, defaultReplays } from '../../../model/api/replay-limits.ts'
+import { maxReplays, defaultReplays } from '../../../model/api/limits.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
 import { type QueryTexts, readParameter } from './query.ts'
 import type { Handlers } from './handlers.ts'

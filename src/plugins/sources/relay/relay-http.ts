@@ -94,12 +94,12 @@ type Sent = { readonly status: number; readonly headers: Readonly<Record<string,
 export function sendBytes(res: ServerResponse, { status, headers, body }: Sent): void {
   if (res.headersSent || res.destroyed) return
   const { req } = res
-  const hasNone = status === 204 || status === 304 || req.method === 'HEAD'
-  const length = status === 204 || status === 304 ? {} : { 'content-length': String(body.length) }
+  const isBodiless = status === 204 || status === 304
+  const sent: Record<string, string> = { ...safeHeaders, ...headers }
+  if (!isBodiless) sent['content-length'] = String(body.length)
   // what is left of the body is not read
-  const closing = req.complete ? {} : { connection: 'close' }
-  res.writeHead(status, { ...safeHeaders, ...headers, ...length, ...closing })
-  res.end(hasNone ? undefined : body)
+  if (!req.complete) sent['connection'] = 'close'
+  res.writeHead(status, sent).end(isBodiless || req.method === 'HEAD' ? undefined : body)
 }
 
 /** The address of the sender. A server on this machine that ends TLS adds it as the last one of X-Forwarded-For. */

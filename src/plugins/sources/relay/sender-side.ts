@@ -4,7 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ArrivedAnswer } from '../../../define.ts'
 import type { Log } from '../shared/kit.ts'
 import { sealRequest } from './envelope.ts'
-import type { Home } from './home.ts'
 import { isAddress } from './keys.ts'
 import { type HeldBodies, readClient, RelayRefusal, sendBytes, sendJsonAnswer, withBody } from './relay-http.ts'
 import type { Connected } from './line.ts'
@@ -54,27 +53,23 @@ export function createSenderSide({ store, find, memory, clock, log }: Parts) {
       const arrived = { id, at: clock(), method, url: target.url, rawHeaders, client: readClient(req), body }
       return sealRequest(arrived, home.keys)
     })
-    if (passed.has(method)) return passOn(envelope, id)
+    if (passed.has(method)) return passOn()
     const answer = line.isConnected() ? line.expect(id, answerWithinMs) : undefined
-    await keep(home, envelope)
+    if (!(await home.append(envelope)))
+      throw new RelayRefusal(503, 'Too many requests wait for the gateway.', fullRetrySeconds)
     line.wake()
     const given = await answer
     // of a failure the home was not able to take it yet, and the relay has it
     if (given === undefined || given.status >= 500) sendJsonAnswer(res, 202, { ok: true })
     else sendAnswer(res, given)
 
-    async function passOn(offered: Buffer, of: string): Promise<void> {
-      const waiting = line.isConnected() ? line.expect(of, handshakeWithinMs) : undefined
-      if (waiting !== undefined) line.offer(offered, handshakeWithinMs)
+    async function passOn(): Promise<void> {
+      const waiting = line.isConnected() ? line.expect(id, handshakeWithinMs) : undefined
+      if (waiting !== undefined) line.offer(envelope, handshakeWithinMs)
       const found = await waiting
       if (found === undefined) throw new RelayRefusal(503, 'The gateway is not connected.', awayRetrySeconds)
       sendAnswer(res, found)
     }
-  }
-
-  async function keep(home: Home, envelope: Buffer): Promise<void> {
-    const isKept = await home.append(envelope)
-    if (!isKept) throw new RelayRefusal(503, 'Too many requests wait for the gateway.', fullRetrySeconds)
   }
 }
 

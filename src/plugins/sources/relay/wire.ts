@@ -11,10 +11,7 @@ export const Answered = z.strictObject({
 })
 
 export function joinHead(head: object, ...bytes: readonly Uint8Array[]): Buffer {
-  const text = Buffer.from(JSON.stringify(head))
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(text.length)
-  return Buffer.concat([length, text, ...bytes])
+  return Buffer.concat([joinParts([Buffer.from(JSON.stringify(head))]), ...bytes])
 }
 
 /** Throws a `SyntaxError` or `RangeError` if there is no head. */

@@ -1,2 +1,0 @@
-/** The longest wait for a delivery: fourteen days. */
-export const maxAwaitSeconds = 1_209_600
