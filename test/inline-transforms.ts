@@ -10,6 +10,7 @@ import { type Callable, startCall, toFailedOutcome, buildTimeoutProblem } from '
 import { evaluateBundle, pickExport } from '../src/core/transforms/modules/evaluate.ts'
 import type { Evaluated } from '../src/core/transforms/modules/evaluate.ts'
 import { buildLoadProblem, buildStandIn } from '../src/core/transforms/modules/bundle-cache.ts'
+import { installProvided } from '../src/core/transforms/modules/provided.ts'
 import { resolveModule } from '../src/core/transforms/root.ts'
 import { attemptWithin } from '../src/base/time.ts'
 
@@ -28,6 +29,7 @@ export async function loadTransforms({
   refs: readonly TransformRef[]
   timeoutMs: number
 }): Promise<ReadonlyMap<string, Transform>> {
+  await installProvided()
   const modules = new Map<string, Promise<LoadedModule | Problem>>()
   const transforms = new Map<string, Transform>()
   for (const { module } of refs) {

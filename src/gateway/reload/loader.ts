@@ -19,6 +19,7 @@ import type { Locate } from '../../core/transforms/modules/locate.ts'
 import { type BuildInput, toInputStamp } from '../../core/transforms/read.ts'
 import { toFileLabel } from '../../core/transforms/root.ts'
 import { buildThrownReport } from '../../core/transforms/modules/thrown.ts'
+import { installProvided } from '../../core/transforms/modules/provided.ts'
 import { isUnchanged } from '../../core/transforms/modules/resolution-snapshot.ts'
 
 /** What the default export of each kind must be, and the code of its problems. */
@@ -175,6 +176,7 @@ function check<Kind extends ModuleKind>(
 async function evaluate(bundle: Bundle, onRun: (locate: Locate) => void): Promise<Definition<unknown> | Problem> {
   // jiti is large, and most gateways define nothing in code
   const { evaluateBundle, pickDefault } = await import('../../core/transforms/modules/evaluate.ts')
+  await installProvided()
   let evaluated: Evaluated
   try {
     evaluated = await evaluateBundle(bundle, evaluateMs)

@@ -8,7 +8,6 @@ import { attemptWithin } from '../../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Bundle } from './build.ts'
 import { createLocate, type Locate } from './locate.ts'
-import { installProvided } from './provided.ts'
 import { toFileLabel } from '../root.ts'
 import { buildThrownReport } from './thrown.ts'
 
@@ -19,15 +18,14 @@ export type Evaluated = { readonly label: string; readonly exports: object; read
 export type UncheckedFunction = (input: unknown, context: unknown) => unknown
 
 /**
- * Runs the top level of the bundle once. Throws `transform-load-failed` if the code throws, with the source line, or takes longer than
- * `timeoutMs`.
+ * Runs the top level of the bundle once, and begins with it before it returns: the watchdog of a thread expects that. `installProvided` must have ended
+ * in this thread. Rejects with `transform-load-failed` if the code throws, with the source line, or takes longer than `timeoutMs`.
  */
 export async function evaluateBundle(
   bundle: Pick<Bundle, 'root' | 'file' | 'folder' | 'code' | 'map'>,
   timeoutMs: number,
 ): Promise<Evaluated> {
   const { file, code, map } = bundle
-  installProvided()
   const label = toFileLabel(bundle)
   const locate = createLocate({ file, map })
   // jiti gets compiled code; otherwise it would compile the code again, or require the file

@@ -1,13 +1,13 @@
 // Resolves and loads the import graph of a module. An import may reach files of the root, packages that are installed there, the packages of
-// `provided.ts`, `hookloom`, and Node's built-in modules.
+// `provided.ts`, and Node's built-in modules.
 import { takeStart } from '../../../base/text.ts'
-import { readFile, realpath } from 'node:fs/promises'
-import { createRequire, isBuiltin } from 'node:module'
+import { realpath } from 'node:fs/promises'
+import { isBuiltin } from 'node:module'
 import { basename, dirname, extname, join, resolve } from 'node:path'
 import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
 import type { Trim } from './barrels.ts'
 import { createManifestCheck, isInPackage } from './manifests.ts'
-import { isProvided, buildProvidedSource } from './provided.ts'
+import { buildProvidedSource, isOwn, isProvided } from './provided.ts'
 import { readInside, disableSourceMap } from '../read.ts'
 import type { BuildInput } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
@@ -48,10 +48,8 @@ export function createGraph({
         async ({ path, kind, namespace, importer, resolveDir, pluginData, ...rest }) => {
           if (pluginData === asked) return undefined
           if (kind === 'entry-point') return { path, namespace: 'entry' }
-          if (path === 'hookloom' || path === 'hookloom/define')
-            return { path: findDefineFile(), namespace: 'hookloom' }
+          if (isOwn(path)) return { path, namespace: 'provided' }
           if (isBuiltin(path)) return { path, namespace: 'builtin' }
-          if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
           await record(path, resolveDir)
           const unreadable = await checkManifests(path, resolveDir)
           if (unreadable !== undefined) return buildFailure(unreadable)
@@ -83,14 +81,9 @@ export function createGraph({
         contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)})`,
         loader: 'js',
       }))
-      build.onLoad({ filter: /.*/, namespace: 'provided' }, ({ path }) => ({
-        contents: buildProvidedSource(path),
+      build.onLoad({ filter: /.*/, namespace: 'provided' }, async ({ path }) => ({
+        contents: await buildProvidedSource(path),
         loader: 'js',
-      }))
-      build.onLoad({ filter: /.*/, namespace: 'hookloom' }, async ({ path }) => ({
-        contents: await readFile(path),
-        loader: 'default',
-        resolveDir: dirname(path),
       }))
       build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path }): Promise<OnLoadResult> => {
         if (!isInside(root, path))
@@ -146,11 +139,6 @@ function isPackagePath(path: string): boolean {
 /** The package name of a file; the path if the file is in no package. */
 function findPackageName(path: string): string {
   return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1]?.replace('\\', '/') ?? path
-}
-
-/** The file that modules get when they import `hookloom`, without an install: that of the running version. */
-function findDefineFile(): string {
-  return createRequire(import.meta.url).resolve('#define')
 }
 
 function explainOutside(path: string, folder: string): string {

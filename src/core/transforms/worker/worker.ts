@@ -7,6 +7,7 @@ import { createIntrinsics } from './intrinsics.ts'
 import { createMemoryLimit } from './memory.ts'
 import { type FromWorker, readThreadId, type ToWorker, type WorkerStart } from './messages.ts'
 import { createThreadServer } from './serve.ts'
+import { installProvided } from '../modules/provided.ts'
 
 // as: only thread.ts starts this thread, with this data
 const { sharedState, memoryMb, port, measures, isShadow } = workerData as WorkerStart
@@ -19,6 +20,7 @@ setFlagsFromString('--no-compilation-cache')
 const calls = new AsyncLocalStorage<OpenCall>()
 const post = port.postMessage.bind(port)
 const intrinsics = createIntrinsics()
+await installProvided()
 const coverage = measures ? (await import('./coverage.ts')).startCoverage() : undefined
 const serving = createThreadServer({
   post: (message: FromWorker) => post(message),
