@@ -30,9 +30,9 @@ export type LoadedConfig = {
 
 /**
  * Throws `config-missing`, or `config-invalid` whose frame has one line for each problem. `env` wins over `.env`. `isWithoutSecrets`: see
- * `substituteEnv`.
+ * `substituteEnv`. `before`: an earlier result with the same other arguments, whose configuration is kept if its files did not change.
  */
-export function loadConfig({ dir, env, ...options }: ConfigPlace): LoadedConfig {
+export function loadConfig({ dir, env, before, ...options }: ConfigPlace): LoadedConfig {
   const files = [join(dir, configFile), join(dir, envFile)]
   const [text, envText] = [readConfigText(dir, configFile), readConfigText(dir, envFile)]
   if (text === undefined) {
@@ -40,14 +40,18 @@ export function loadConfig({ dir, env, ...options }: ConfigPlace): LoadedConfig 
   }
   const fromFile = parseEnv(envText ?? '')
   const all = { ...fromFile.values, ...dropUnset(env) }
-  const { config, problems } = checkText(text, all, options)
+  const isSame = before?.text === text && before.envText === envText && !mayNameFile.test(text)
+  const { config, problems } = isSame ? { config: before.config, problems: [] } : checkText(text, all, options)
   const found = config === undefined ? problems : findWorkspaceIssues(config, dir)
   const wrong = [...fromFile.problems, ...found.map((problem) => formatPlacedIssue(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
   return { config, env: all, text, envText, files }
 }
 
-type ConfigPlace = { readonly dir: string; readonly env: Env } & LoadOptions
+/** Of a text with `${file:…}`, whose files are read each time. A key may have its letters as `\u0066`. */
+const mayNameFile = /file:|\\u/
+
+type ConfigPlace = { readonly dir: string; readonly env: Env; readonly before?: LoadedConfig | undefined } & LoadOptions
 type LoadOptions = { readonly isWithoutSecrets?: boolean | undefined }
 
 /** The configuration in a text, or every reason why it is invalid. */

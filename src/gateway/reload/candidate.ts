@@ -38,6 +38,7 @@ export type CandidateSource = {
 }
 
 export type Candidate = {
+  readonly read: LoadedConfig
   readonly assembled: AssembledParts
   readonly generation: Generation
   /** A generation of the code on disk, even if it does not go live. Replays run this code. */
@@ -53,7 +54,7 @@ export async function buildCandidate(
   source: CandidateSource & { readonly assembler: Assembler },
   against: Against,
 ): Promise<Candidate> {
-  const read = loadConfig(source)
+  const read = loadConfig({ ...source, before: against.serving?.read })
   source.onConfig?.(read)
   try {
     return await buildFrom(read, source, against)
@@ -71,7 +72,8 @@ async function buildFrom(
   const assembled = await assembler.assemble(config, against.serving?.assembled)
   const { mappings, senders, verifiers, reports } = assembled
   // reports an invalid template before any transform is loaded
-  createGeneration({ config, mappings, transforms: new Map(), senders, verifiers })
+  if (config !== against.serving?.read.config)
+    createGeneration({ config, mappings, transforms: new Map(), senders, verifiers })
   const root = await resolveTransformsRoot(dir, config.hooks)
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
   const { transforms: limits } = config.hooks
@@ -91,7 +93,7 @@ async function buildFrom(
   const generation = createGeneration({ ...parts, env, verifierTools })
   const isAllLive = [...loaded.transforms].every(([key, transform]) => transforms.get(key) === transform)
   const edited = isAllLive ? generation : createGeneration({ ...parts, env, transforms: loaded.transforms })
-  return { generation, edited, assembled, parts, modules: [...reports, ...modules] }
+  return { read, generation, edited, assembled, parts, modules: [...reports, ...modules] }
 }
 
 /** Whether the candidate equals the serving generation. The reasons of placeholders are compared too, because answers show them in development. */

@@ -15,6 +15,7 @@ import { isForwarded, findModelFault } from './plan-settings.ts'
 export function findConfigWarnings(config: Config): ConfigIssue[] {
   const { hooks } = config
   const at = (index: number): ConfigPath => ['hooks', 'mappings', index]
+  const findShadowIssues = createShadowCheck()
   return [
     ...(hooks.allowedAgentIds ?? []).flatMap((id, index) =>
       id === '*' ? [] : findAgentIdIssues(id, config, ['hooks', 'allowedAgentIds', index]),
@@ -25,7 +26,7 @@ export function findConfigWarnings(config: Config): ConfigIssue[] {
       ...(mapping.transform === undefined || isForwarded(findMappingAgentId(mapping, config), config)
         ? []
         : findChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
-      ...findShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
+      ...findShadowIssues(mapping, index, at(index)),
     ]),
     ...findRecipientIssues(config),
     ...findBudgetWarnings(config),
@@ -59,26 +60,34 @@ function findRecipientIssues({ channels }: Config): ConfigIssue[] {
   return [toIssue(['channels', 'default'], `has no recipient. Replies that name no recipient cannot be sent. ${next}`)]
 }
 
-function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {
-  const index = earlier.findIndex((other) => isShadowed(mapping, other))
-  if (index < 0) return []
-  return [
-    toIssue(
-      at,
-      `is never reached: hooks.mappings[${index}] takes every request that it matches. Move it before that one.`,
-    ),
-  ]
+/** Returns a function that is called with each mapping in order. Mappings are compared only with those of the same name, because there may be thousands. */
+function createShadowCheck() {
+  const known = new Map<string | undefined, { readonly mapping: Mapping; readonly index: number }[]>()
+  return (mapping: Mapping, index: number, at: ConfigPath): ConfigIssue[] => {
+    const { path } = mapping.match
+    const name = path === undefined ? undefined : normalizeHookName(path)
+    const earlier = [undefined, name ?? ''].flatMap((key) => known.get(key) ?? [])
+    const first = Math.min(...earlier.filter((other) => isShadowed(mapping, other.mapping)).map((other) => other.index))
+    const same = known.get(name) ?? []
+    same.push({ mapping, index })
+    known.set(name, same)
+    if (first === Infinity) return []
+    return [
+      toIssue(
+        at,
+        `is never reached: hooks.mappings[${first}] takes every request that it matches. Move it before that one.`,
+      ),
+    ]
+  }
 }
 
 /**
- * Whether the other mapping matches all requests of this one: it accepts the same proof and at least the same bodies, and each of its conditions is
+ * Whether the other mapping, of the same name or for every name, matches all requests of this one: it accepts the same proof and at least the same bodies, and each of its conditions is
  * also a condition of this mapping.
  */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (!isSameJson(verify, other.verify)) return false
-  const [{ path: mine = '' }, { path: theirs }] = [match, other.match]
   return (
-    (theirs === undefined || normalizeHookName(theirs) === normalizeHookName(mine)) &&
     accept.every((syntax) => other.accept?.includes(syntax)) &&
     (['source', 'event', 'any'] as const).every((name) => isNarrower(match[name], other.match[name])) &&
     (['headers', 'payload'] as const).every((name) => {

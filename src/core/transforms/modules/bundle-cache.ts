@@ -7,13 +7,15 @@ import { createTrimmer, type Trimmer } from './barrels.ts'
 import { buildModule, type Bundle } from './build.ts'
 import type { BuildInput } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
-import { isUnchanged } from './resolution-snapshot.ts'
+import { createFileFacts, type FileFacts, isUnchanged } from './resolution-snapshot.ts'
 
 /** `isNew`: the bundle was just built, so it is not the one that the last call returned. */
 type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
 /** Unsaved texts of modules, by their names. */
 export type Drafts = ReadonlyMap<string, string>
+
+type Around = { readonly draft: string | undefined; readonly ask: FileFacts }
 
 type BundleCache = {
   /**
@@ -37,11 +39,11 @@ export function createBundleCache(): BundleCache {
   let trimmers = new Map<string, { readonly root: string; readonly trimmer: Trimmer }>()
   let builds = 0
 
-  async function buildOne(root: string, module: string, draft: string | undefined): Promise<Built> {
+  async function buildOne(root: string, module: string, { draft, ask }: Around): Promise<Built> {
     const file = await resolveModule(root, module)
     if (draft !== undefined) return { module, bundle: await buildModule({ root, file }, { draft }), isNew: true }
     const before = known.get(module)
-    if (before?.file === file && before.root === root && (await isUnchanged(before))) {
+    if (before?.file === file && before.root === root && (await isUnchanged(before, ask))) {
       return { module, bundle: before, isNew: false }
     }
     builds += 1
@@ -55,9 +57,10 @@ export function createBundleCache(): BundleCache {
     builds: () => builds,
     inputs: () => [...known.values()].flatMap(({ inputs }) => inputs),
     build: async (root, modules, drafts) => {
+      const ask = createFileFacts()
       const built = await Promise.all(
         modules.map((module) =>
-          buildOne(root, module, drafts?.get(module)).catch((error: unknown) => ({
+          buildOne(root, module, { draft: drafts?.get(module), ask }).catch((error: unknown) => ({
             module,
             problem: buildLoadProblem(module, error),
           })),

@@ -29,15 +29,11 @@ export function recordResolution(root: string): {
   }
 }
 
-/** Whether a new build would read the same files, as far as their names, times and sizes show. */
-export async function isUnchanged({
-  inputs,
-  snapshot,
-}: {
-  inputs: readonly BuildInput[]
-  snapshot: ResolutionSnapshot
-}): Promise<boolean> {
-  const ask = createFileFacts()
+/** Whether a new build would read the same files, as far as their names, times and sizes show. `ask`: shared by modules that are checked together. */
+export async function isUnchanged(
+  { inputs, snapshot }: { readonly inputs: readonly BuildInput[]; readonly snapshot: ResolutionSnapshot },
+  ask: FileFacts = createFileFacts(),
+): Promise<boolean> {
   const same = await Promise.all([
     ...inputs.map(async (input) => (await ask(`stat ${input.file}`)) === toInputStamp(input)),
     ...[...snapshot].map(async ([question, answer]) => (await ask(question)) === answer),
@@ -65,8 +61,10 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
   return [...manifests, ...installed]
 }
 
+export type FileFacts = (question: string) => Promise<string>
+
 /** Answers questions about files, and reads each folder only once. The answers about names also say where links lead. */
-function createFileFacts(): (question: string) => Promise<string> {
+export function createFileFacts(): FileFacts {
   const folders = new Map<string, Promise<Folder>>()
   return async (question) => {
     const path = question.slice(question.indexOf(' ') + 1)
