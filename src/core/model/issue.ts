@@ -65,6 +65,16 @@ export function hideFieldNames(message: string): string {
   return ownFields.test(sentence) && sentence.length < 200 ? message : `${lead}a field is missing or of the wrong type.`
 }
 
+/** The path of the first issue of a ZodError, if each of its names is a plain word. Reading an exception of a module may throw. */
+export function findPlainPath(thrown: object): string | undefined {
+  const issues: unknown = Reflect.get(thrown, 'issues')
+  const first: unknown = Array.isArray(issues) ? issues[0] : undefined
+  const path: unknown = typeof first === 'object' && first !== null ? Reflect.get(first, 'path') : undefined
+  if (!Array.isArray(path) || path.length > 20) return undefined
+  const where = toDottedPath(path.filter((key) => typeof key === 'number' || typeof key === 'string'))
+  return plainPath.test(where) ? where : undefined
+}
+
 /** `where`: empty for the payload itself. */
 function isPlain(where = ''): boolean {
   return where === '' || plainPath.test(where.replace(/: $/, ''))

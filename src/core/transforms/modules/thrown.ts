@@ -2,6 +2,7 @@
 import { takeStart } from '../../../base/text.ts'
 import { types } from 'node:util'
 import { describeValueKind } from '../../../base/json.ts'
+import { findPlainPath } from '../../model/issue.ts'
 import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
@@ -10,7 +11,7 @@ type ThrownReport = { readonly what: string; readonly at: string; readonly frame
 
 const messageLength = 500
 
-/** `what`: "a TypeError"; `at`: " at pr.ts:12" or nothing. */
+/** `what`: "a TypeError", or "a ZodError for items[0].id"; `at`: " at pr.ts:12" or nothing. */
 export function buildThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   const what = describeKind(thrown)
   const position = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
@@ -35,7 +36,16 @@ function describeKind(thrown: unknown): string {
   const name = readText(thrown, 'name')
   // the module chooses the name, which may contain payload, so only a name that looks like a class is shown
   const word = /^[A-Za-z_$][\w$]{0,39}$/.test(name) ? name : 'Error'
-  return `${/^[AEIOU]/i.test(word) ? 'an' : 'a'} ${word}`
+  const field = word === 'ZodError' ? readField(thrown) : undefined
+  return `${/^[AEIOU]/i.test(word) ? 'an' : 'a'} ${word}${field === undefined ? '' : ` for ${field}`}`
+}
+
+function readField(thrown: object): string | undefined {
+  try {
+    return findPlainPath(thrown)
+  } catch {
+    return undefined
+  }
 }
 
 function readMessage(thrown: unknown): string {

@@ -37,6 +37,18 @@ describe('the input of a transform', () => {
 })
 
 describe('exceptions in a transform', () => {
+  test.each([
+    ['a field of the schema', `{ items: [{ id: 7 }] }`, 'a ZodError for items[0].id'],
+    ['a key that is data', `{ people: { 'ada@example.org': 7 } }`, 'a ZodError'],
+    ['the payload itself', `'SECRET'`, 'a ZodError'],
+  ])('an answer that a schema refuses is reported with its field: %s', async (_what, value, what) => {
+    const text = `import { z } from 'zod'
+      const Answer = z.object({ items: z.array(z.object({ id: z.string() })).optional(), people: z.record(z.string(), z.string()).optional() })
+      export default () => Answer.parse(${value})`
+    const outcome = await runModule(text)
+    expect(outcome).toMatchObject({ problem: { detail: `transforms/x.ts threw ${what} at x.ts:3.` } })
+  })
+
   test('an exception is reported with its type and source line, and only the operator sees its message', async () => {
     const text = `type Payload = { user?: { name: string } }
 
