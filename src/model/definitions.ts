@@ -7,6 +7,7 @@ import { type PluginKind, type PluginPart, readPluginKind } from './plugin.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './proof.ts'
 import { plainName } from '../base/names.ts'
+import { findNearest, takeStart } from '../base/text.ts'
 import { CodeShape, SenderShape } from './sender-shape.ts'
 import { aFunction, nonBlank } from '../core/model/values.ts'
 
@@ -114,9 +115,26 @@ export function safeParsePlugin(value: unknown): ParseResult<readonly PluginPart
   return faults.length === 0 ? { ok: true, value: parts } : { ok: false, faults }
 }
 
-/** The issues of a failed parse as sentences, each with its path. */
-export function describeIssues(error: z.ZodError, input: unknown, at: readonly PropertyKey[] = []): string[] {
-  return error.issues.map((issue) => {
+/** The keys of an object schema; an empty list for any other schema. */
+export function listKeys(schema: object): string[] {
+  return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
+}
+
+/** The issues of a failed parse as sentences, each with its path. `known`: the keys of the schema, for a key that it does not know. */
+export function describeIssues(
+  error: z.ZodError,
+  input: unknown,
+  at: readonly PropertyKey[] = [],
+  known: readonly string[] = [],
+): string[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys' && issue.path.length === 0 && known.length > 0) {
+      return issue.keys.map((key) => {
+        const near = findNearest(key, known)
+        const hint = near === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${near}?`
+        return `${toDottedPath([...at, takeStart(key, 60)])} is an unknown key. ${hint}`
+      })
+    }
     const path = toDottedPath([...at, ...issue.path])
     const isOwn = issue.message.startsWith('must ')
     return isOwn ? `${path} ${issue.message}`.trim() : describeIssue(issue, input, at)

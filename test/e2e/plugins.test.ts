@@ -228,7 +228,7 @@ describe('plugins below hooks/', () => {
 
   test.each([
     ['a wrong option', { token: 7 }, {}, /channels\.harbour\.token/],
-    ['an unknown key', { tokn: 'x' }, {}, /channels\.harbour.*"tokn"/],
+    ['an unknown key', { tokn: 'x' }, {}, /channels\.harbour\.tokn is an unknown key\. Did you mean token\?/],
     [
       'a section that nothing has',
       {},

@@ -7,7 +7,7 @@ import type { BuildInput } from '../../core/transforms/read.ts'
 import type { LoadedPlugin, OwnParts } from '../../model/plugin.ts'
 import type { Config } from '../../model/config/config.ts'
 import { findMappingIssues } from '../../model/config/rules.ts'
-import { safeParsePresetParts, describeIssues } from '../../model/definitions.ts'
+import { describeIssues, listKeys, safeParsePresetParts } from '../../model/definitions.ts'
 import { toGmailPresetOptions } from '../../model/config/gmail.ts'
 import { describeConfigIssue } from '../../core/model/issue.ts'
 import { Mapping, readMappingId } from '../../core/model/mapping.ts'
@@ -210,11 +210,6 @@ function describeUnknownOption(key: string, known: readonly string[]): string {
   const near = findNearest(key, known)
   const hint = near === undefined ? `Options: ${known.join(', ')}.` : `Did you mean ${near}?`
   return `${JSON.stringify(takeStart(key, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
-}
-
-/** The keys of an object schema; an empty list for any other schema. */
-function listKeys(schema: object): string[] {
-  return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
 /** Runs code of a pack. An exception of a pack that is not bundled becomes a `config-invalid` that names the place in the code. */

@@ -13,7 +13,7 @@ import { normalizeHookName } from '../../core/model/mapping-rules.ts'
 import { sourceKinds, sources as builtInSources } from '../../plugins/sources/index.ts'
 import { findChannelSection, listKnownChannels, readChannelKeys } from '../../model/config/channels.ts'
 import type { Config } from '../../model/config/config.ts'
-import { describeIssues } from '../../model/definitions.ts'
+import { describeIssues, listKeys } from '../../model/definitions.ts'
 import { limitOutbox } from '../../plugins/outboxes/shared/own.ts'
 import { type Found, listDefinitions, type LoadedPlugin, type PluginKind } from '../../model/plugin.ts'
 import { toErrorName } from '../../base/exceptions.ts'
@@ -196,7 +196,7 @@ function openSection<
   }
   if (parsed?.success === false) {
     throw new Problem('config-invalid', `The options of ${at.join('.')} are invalid for ${label}`, {
-      frame: describeIssues(parsed.error, section, at).join('\n'),
+      frame: describeIssues(parsed.error, section, at, listKeys(definition.options ?? {})).join('\n'),
     })
   }
   return { kind: 'sound', label, definition, options: parsed === undefined ? given : parsed.data, hash, describeThrown }

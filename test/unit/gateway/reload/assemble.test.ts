@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { assemble } from '../../../../src/gateway/reload/assemble.ts'
-import { ConfigSchema } from '../../../../src/gateway/config/keys.ts'
+import { writeFiles } from '../../core/transforms/stage.ts'
+import { ConfigSchema, getOpenConfigSchema } from '../../../../src/gateway/config/keys.ts'
 
 let dir: string
 
@@ -40,6 +41,29 @@ describe('invalid configurations', () => {
         'hooks.presets[0]: "colour" is not an option of this preset. Options: path, instructions, secret, secrets, channel, to, status.',
     })
     await expect(assemblePreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
+  })
+
+  test('an unknown option of a plugin is refused, and the most similar option is suggested', async () => {
+    const plugin = `import { defineRunner } from 'hookloom'\nimport { z } from 'zod'
+      const options = z.strictObject({ voice: z.string().optional(), pace: z.number().optional() })
+      export default defineRunner({ name: 'parrot', about: 'Repeats.', options, create: () => ({ run: async () => ({ status: 'ok', text: '' }) }) })`
+    await writeFiles(dir, { 'hooks/plugins/parrot.ts': plugin })
+    const assembleRunner = (options: object) =>
+      assemble(
+        dir,
+        getOpenConfigSchema().parse({
+          plugins: ['./plugins/parrot.ts'],
+          runners: { mine: { kind: 'parrot', ...options } },
+        }),
+      )
+    await expect(assembleRunner({ voise: 'loud' })).rejects.toMatchObject({
+      frame: 'runners.mine.voise is an unknown key. Did you mean voice?',
+    })
+    await expect(assembleRunner({ colour: 'red', pace: 'quick' })).rejects.toMatchObject({
+      frame:
+        'runners.mine.pace: expected a number, found a string\nrunners.mine.colour is an unknown key. Keys here: voice, pace.',
+    })
+    await expect(assembleRunner({ voice: 'loud' })).resolves.toBeDefined()
   })
 
   test('two mappings without an id are refused if the same secret would open both', async () => {
