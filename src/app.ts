@@ -43,6 +43,7 @@ import { logStored } from './gateway/deliveries/log-lines.ts'
 import { createModuleState } from './gateway/deliveries/module-state.ts'
 import { createSettler } from './gateway/deliveries/settle.ts'
 import { createHandshakeSecrets, withSaveListener } from './gateway/http/handshake-secrets.ts'
+import { createSourceReader } from './gateway/deliveries/source-files.ts'
 import { createSources } from './gateway/deliveries/sources.ts'
 import { createNode } from './gateway/jobs/node.ts'
 import { createReadiness } from './gateway/http/readiness.ts'
@@ -209,6 +210,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     dir,
     config: () => generation().config,
     ownParts: live.ownParts,
+    readSourceFiles: createSourceReader({ dir, generation, own: () => live.ownParts().sources, clock }),
     store,
     write: options.write ?? (({ text }) => void process.stdout.write(text)),
     env: settings,

@@ -56,6 +56,7 @@ export type {
   SourceItem,
   SourceParts,
 } from './model/source.ts'
+export type { FileLimits, SourceFile } from './model/source-files.ts'
 export type {
   AgentResult,
   ResponseResult,

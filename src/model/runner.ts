@@ -85,6 +85,8 @@ export interface Runner {
   probe?(signal: AbortSignal): Promise<Probe>
   /** False: its turns get no workspace, so no folder is made, and AGENTS.md is not read. */
   readonly usesWorkspace?: false
+  /** True: the agent can open files in the workspace, so the files of an item are written there. */
+  readonly readsFiles?: true
 }
 
 /** What the code of a runner makes. */

@@ -8,6 +8,7 @@ import type { Verifier } from '../core/model/verifier.ts'
 import type { VerifySettings } from '../core/model/verify.ts'
 import type { Probe } from './channel.ts'
 import type { PinnedFetch } from './proof.ts'
+import type { FileLimits, SourceFile } from './source-files.ts'
 
 /** What a source fetched: it becomes a request to the hook with the name of the source's section. */
 export type SourceItem = {
@@ -15,6 +16,11 @@ export type SourceItem = {
   readonly key: string
   /** The body of the request, as JSON. */
   readonly payload: object
+  /**
+   * Files that belong to the item. The runs that the item causes get the first 20 of them in their workspace, of at most 10 MiB each and 25 MiB in all;
+   * their prompt has the path of each, or why it is missing. The contents are not stored: `readFiles` fetches them when a run begins.
+   */
+  readonly files?: readonly SourceFile[]
 }
 
 /** Counts refused pushes by client, like failed signatures of the hook endpoints. A push with a valid token always passes. */
@@ -102,6 +108,12 @@ export type SourceParts = {
   problems?(): readonly string[]
   /** Checks whether the other side answers and accepts the credential, for `hookloom doctor`. Stores nothing. */
   probe?(signal: AbortSignal): Promise<Probe>
+  /**
+   * Of a source whose items have files: yields the contents of the file of each `ref`, in their order, or undefined for a file that no longer exists.
+   * It may stop reading a file after `maxBytes`. It is called for each attempt of a run, also on a gateway that runs no pass: then `place`, `store` and
+   * `receive` reject. An exception means that the run is tried again later.
+   */
+  readFiles?(refs: readonly string[], limits: FileLimits): AsyncIterable<Uint8Array | undefined>
 }
 
 /** A source. It runs in the main thread of the gateway. */

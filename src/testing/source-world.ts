@@ -1,4 +1,5 @@
 // A store and a gateway for the check of a source: passes are run one by one, pauses end at once, and the process may crash.
+import { maxFileBytes } from '../model/source-files.ts'
 import type { SourceDefinition, SourceHost, SourceParts } from '../model/source.ts'
 import { createLimitedFetch } from '../plugins/sources/shared/fetch.ts'
 import { type Fault, replaceFetch, waitFor } from './faults.ts'
@@ -17,11 +18,16 @@ export type SourceTrial = {
   respond(request: Request): Response | Promise<Response>
 }
 
-/** What the store has. `faults`: what a source gave to it that it does not take. */
-export type World = { place: string | undefined; readonly items: Map<string, string>; readonly faults: string[] }
+/** What the store has. `refs`: those of the files of its items. `faults`: what a source gave to it that it does not take. */
+export type World = {
+  place: string | undefined
+  readonly items: Map<string, string>
+  readonly refs: string[]
+  readonly faults: string[]
+}
 
 export function createWorld(): World {
-  return { place: undefined, items: new Map(), faults: [] }
+  return { place: undefined, items: new Map(), refs: [], faults: [] }
 }
 
 type Drive = {
@@ -39,6 +45,8 @@ type Drive = {
 export type Instance = {
   /** Runs passes until the items are stored, or the process has crashed. */
   drive(drive: Drive): Promise<void>
+  /** How many of the files with these refs it has, without a pass; undefined if it does not yield one entry for each. */
+  readFiles(refs: readonly string[]): Promise<number | undefined>
   /** False if a pass does not end in time. */
   stop(ms: number): Promise<boolean>
   /** The process is gone: what it still does has no effect. */
@@ -112,6 +120,7 @@ export function openSource<Options>(
       if (isLast && crash?.crash === 'before') return die()
       if (world.place !== known) throw new Error('Another process moved the place in the source.')
       world.faults.push(...findFaults(items, place))
+      for (const { files = [] } of items) world.refs.push(...files.map(({ ref }) => ref))
       for (const { key, payload } of items) if (!world.items.has(key)) world.items.set(key, JSON.stringify(payload))
       world.place = place
       known = place
@@ -185,6 +194,15 @@ export function openSource<Options>(
       failures.length = 0
       logged.length = 0
       await replaceFetch(fetchOfTrial, runPasses)
+    },
+    async readFiles(refs) {
+      const read = async (): Promise<number | undefined> => {
+        const { readFiles } = definition.create(options, host)
+        const entries: (Uint8Array | undefined)[] = []
+        for await (const file of readFiles?.(refs, { maxBytes: maxFileBytes, signal }) ?? []) entries.push(file)
+        return entries.length === refs.length ? entries.filter((file) => file !== undefined).length : undefined
+      }
+      return await replaceFetch(fetchOfTrial, () => read().catch(() => undefined))
     },
     async stop(ms) {
       stopping.abort()

@@ -63,6 +63,7 @@ async function checkPlain(open: Open, trial: SourceTrial) {
   await one.drive({ most, isDone })
   const { stores, requests } = one.counts()
   await one.drive({ most: again })
+  const read = await one.readFiles(world.refs)
   const stopped = await one.stop(endingMs)
   const next = open(world)
   await next.drive({ most: again })
@@ -71,6 +72,7 @@ async function checkPlain(open: Open, trial: SourceTrial) {
   const broken = [
     ...describeCount('A pass', count()),
     ...(thrown === undefined ? [] : [`A good pass fails: ${thrown}`]),
+    ...(read === world.refs.length ? [] : ['An item has files, and readFiles does not yield the contents of each.']),
     ...(stopped ? [] : ['A stop between two passes: the source does not end.']),
     ...world.faults,
   ]

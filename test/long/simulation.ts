@@ -151,6 +151,8 @@ export async function simulate({ seed, steps, twin }: Simulation) {
       onBudgetWait: () => {},
       newBoundaryId: () => 'b'.repeat(16),
       readWorkspaceFile: async () => undefined,
+
+      readSourceFiles: () => 'no source',
       settings: () => ({
         config: { ...config, channels: { ...config.channels, default: { channel: 'console' } } },
         agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),

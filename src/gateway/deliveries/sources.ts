@@ -4,6 +4,7 @@ import { createLimitedFetch } from '../../plugins/sources/shared/fetch.ts'
 import { listWithSection } from '../../plugins/sources/index.ts'
 import { limitSource } from '../../plugins/sources/shared/own.ts'
 import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
+import { buildFilesHeader } from '../../model/source-files.ts'
 import {
   type OwnSource,
   type PushGate,
@@ -223,7 +224,7 @@ export function createInbox(parts: InboxParts): Pick<SourceHost, 'place' | 'stor
     async store(items, to) {
       const current = generation()
       const built = items.map((item) =>
-        buildRequest(item, { name, generation: current, id: newId(), receivedAt: clock() }),
+        buildRequest(item, { name, account, generation: current, id: newId(), receivedAt: clock() }),
       )
       const appended = await intake.storeAndRun(
         built.map(({ row }) => row),
@@ -242,13 +243,17 @@ export function createInbox(parts: InboxParts): Pick<SourceHost, 'place' | 'stor
 
 /** Makes a pending delivery of an item. Its key is the same as over HTTP, so an item that comes both ways is one delivery. */
 function buildRequest(
-  { key, payload }: SourceItem,
-  from: { name: string; generation: Generation; id: string; receivedAt: number },
+  { key, payload, files = [] }: SourceItem,
+  from: { name: string; account: string; generation: Generation; id: string; receivedAt: number },
 ): { delivery: Delivery; hook: Hook; row: NewDelivery } {
-  const { name, generation, id, receivedAt } = from
+  const { name, account, generation, id, receivedAt } = from
   const hook = generation.findHook(name)
   const prefix = generation.config.hooks.path
-  const headers = { 'content-type': 'application/json', 'idempotency-key': key }
+  const headers = {
+    'content-type': 'application/json',
+    'idempotency-key': key,
+    ...buildFilesHeader(files, { source: name, account }),
+  }
   const head = toLocalHead(hook, { prefix, path: name, headers })
   const body = Buffer.from(JSON.stringify(payload))
   // the gateway fetched the item itself, so there is no signature

@@ -7,6 +7,7 @@ import type { Config } from '../../model/config/config.ts'
 import type { Log } from '../../base/log.ts'
 import type { Meter } from '../../model/meter.ts'
 import type { Slots } from '../../model/runner.ts'
+import type { ReadSourceFiles } from '../../model/source-files.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { FlowCancel, NewJob } from '../../store/records.ts'
 import type { Clock, Store } from '../../store/store.ts'
@@ -31,6 +32,7 @@ export type JobsOptions = RunnerAndChannelParts & {
   readonly config: () => Config
   /** The live channels that are written in code. */
   readonly ownParts: () => OwnParts
+  readonly readSourceFiles: ReadSourceFiles
   readonly store: Store
   /** `heartbeats`: to queue the regular heartbeats. `senders`: to watch the senders and to ping the outside monitor. */
   readonly duties: Readonly<Record<'heartbeats' | 'senders', Duty>>
@@ -78,6 +80,7 @@ export function createJobs(options: JobsOptions): Jobs {
   const worker = createWorker({
     store,
     readWorkspaceFile: createWorkspaceReader(log),
+    readSourceFiles: options.readSourceFiles,
     newBoundaryId: () => randomBytes(8).toString('hex'),
     settings() {
       const current = config()

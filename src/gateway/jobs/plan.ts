@@ -2,13 +2,15 @@
 import { type DeliverAction, mainSessionKey, type Planned, type PlannedAction } from '../../core/model/action.ts'
 import type { Config } from '../../model/config/config.ts'
 import type { Job, Step, StepKind, StepName } from '../../model/job.ts'
+import type { ItemFiles } from '../../model/source-files.ts'
 import type { NewEvent, NewJob } from '../../store/records.ts'
 import { toRunTaskName, toSessionLabel } from '../../store/rules.ts'
 import { isActive, findHeartbeatConfig } from './agents.ts'
 import { toLine } from '../../boundary/boundary.ts'
 import { cut } from '../../base/text.ts'
 
-export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
+/** `files`: those of the item that caused the run, in place of their contents. */
+export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }> & { readonly files?: ItemFiles | undefined }
 export type MessagePlan = Extract<PlannedAction, { kind: 'deliver' }>
 
 /**
@@ -108,6 +110,8 @@ export type PlanContext = {
   readonly wakeStep: (agentId: string) => Omit<Step, 'at'>
   /** The ring of the mapping that took the delivery, from its identity; undefined for a built-in hook. */
   readonly ring?: string | undefined
+  /** The files that the source of the delivery offered. */
+  readonly files?: ItemFiles | undefined
 }
 
 /** The labels by which holds find a job of a delivery. */
@@ -129,10 +133,12 @@ function toLabels(planned: AgentPlan | MessagePlan, ring: string | undefined): r
  * use the default key have none. The id of a run is the run id in the answer to the sender.
  */
 export function planJobs(actions: readonly PlannedAction[], context: PlanContext): NewJob[] {
-  const { newId, now, wakeStep, ring } = context
+  const { newId, now, wakeStep, ring, files } = context
   const jobs = actions.map((planned): NewJob => {
     if (planned.kind !== 'wake') {
-      const { flow, ...plan } = planned
+      const { flow, ...action } = planned
+      const plan: AgentPlan | Omit<MessagePlan, 'flow'> =
+        action.kind === 'agent' && files ? { ...action, files } : action
       const sharesSession = planned.kind === 'agent' && planned.sharesSession
       const lane = sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
       const labels = toLabels(planned, ring)

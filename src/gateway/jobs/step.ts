@@ -5,6 +5,7 @@ import type { ClaimedJob, StepName } from '../../model/job.ts'
 import type { Log } from '../../base/log.ts'
 import type { Meter } from '../../model/meter.ts'
 import type { RunningTurn } from '../../model/runner.ts'
+import type { ReadSourceFiles } from '../../model/source-files.ts'
 import type { SettledTurn } from '../../store/budgets.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Agent } from './agents.ts'
@@ -43,6 +44,7 @@ export type JobDependencies = {
     | 'hold'
   >
   readonly readWorkspaceFile: WorkspaceReader
+  readonly readSourceFiles: ReadSourceFiles
   readonly clock: Clock
   /** Returns a number in [0, 1), for the jitter of retries. */
   readonly random: () => number

@@ -22,9 +22,9 @@ export type RedactedRequest = Pick<KeepableRequest, 'headers' | 'query' | 'paylo
 
 const proofName =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
-// headers of the connection and of proxies: they have no information about the event, and may contain a person's address
+// headers of the connection, of proxies and of the gateway: they have no information about the event, and may contain a person's address
 const connectionHeader =
-  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
+  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id|:source-files)$/i
 
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
 /** The depth up to which URLs in parameters of URLs are searched. The value of a parameter with a deeper URL is removed. */

@@ -71,6 +71,7 @@ export const commandRunner = defineRunner({
 function createCommandRunner(config: CommandOptions, { id, env }: RunnerHost): RunnerParts {
   const spec = buildCommandSpec(id, config, env)
   return {
+    readsFiles: true,
     run: (request, io) => runInWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
     probe: (signal) => runInWorkspace(undefined, (folder) => probe(spec, signal, folder)),
   }

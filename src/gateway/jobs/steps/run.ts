@@ -26,7 +26,9 @@ import { type AgentPlan, readPlannedHops } from '../plan.ts'
 import { createPacedRunner, createTracedRunner, holdIfCrowded, runWithFallbacks } from '../turns.ts'
 import { createVerdictRunner } from '../verdicts.ts'
 import { confirmLease } from '../leases.ts'
+import { fetchFiles } from './files.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
+import { removeOldRunFolders } from '../../../plugins/runners/shared/run-files.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../../../plugins/runners/shared/workspace.ts'
 
 /** The time that a run has to end after its time limit, in milliseconds. A command may have a minute between SIGTERM and SIGKILL. */
@@ -55,6 +57,7 @@ async function runTurn(
   if (planned.kind === 'agent' && (await isHeldBack({ id: job.id, planned, agent }, context))) return { kind: 'held' }
   const waiting = await readWaiting(store, planned)
   const gathered = job.hasFlow ? await readGathered(store, job.id) : noGathered
+  if (planned.kind === 'heartbeat') await removeOldRunFolders(agent.workspace, clock())
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
   const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
   if (planned.kind === 'heartbeat' && hasNothing) return skipHeartbeat()
@@ -84,10 +87,13 @@ async function runTurn(
     hops: hops + 1,
     deadline: clock() + ms,
   }
+  const plans = planned.kind === 'agent' ? [...gathered.plans, planned] : []
+  const files = await fetchFiles(plans, { jobId: job.id, runner, workspace }, context)
+  if (files.kind !== 'ready') return files
   const draft = (shown: TurnContext) => ({
     ...request,
     history: shown.history,
-    prompt: buildTurnPrompt(planned, { shown, session, gathered, checks, agent }, context),
+    prompt: buildTurnPrompt(planned, { shown, session, gathered, files: files.texts, checks, agent }, context),
   })
   const [whole, ...smaller] = listTurnContexts({ ...session, waiting })
   const first = draft(whole)
@@ -186,18 +192,19 @@ type Texts = {
   readonly shown: TurnContext
   readonly session: TurnSession
   readonly gathered: GatheredPlans
+  readonly files: ReadonlyMap<AgentPlan, string>
   readonly checks: string | undefined
   readonly agent: Agent
 }
 
 function buildTurnPrompt(
   planned: AgentPlan | Heartbeat,
-  { shown: { waiting, leavesOut }, session, gathered, checks, agent }: Texts,
+  { shown: { waiting, leavesOut }, session, gathered, files, checks, agent }: Texts,
   { clock, newBoundaryId }: JobContext,
 ): string {
   // a runner with a session of its own remembers what it was told
   const texts = { waiting, newBoundaryId, leavesOut: session.isEnded || (leavesOut && session.told === undefined) }
-  if (planned.kind === 'agent') return buildPrompt({ ...texts, planned, gathered })
+  if (planned.kind === 'agent') return buildPrompt({ ...texts, planned, gathered, files })
   return buildHeartbeatPrompt({ ...texts, checks, prompt: agent.heartbeat.prompt, now: clock() })
 }
 

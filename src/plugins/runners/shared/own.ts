@@ -74,6 +74,8 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
         return retryableFailure(describeException(thrown))
       }
     },
+    ...(parts.usesWorkspace === false && { usesWorkspace: false }),
+    ...(parts.readsFiles === true && { readsFiles: true }),
     ...guardProbe(parts, { describe, describeException }),
   }
 }

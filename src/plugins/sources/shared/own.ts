@@ -12,6 +12,7 @@ import {
   type SourceItem,
   type SourceParts,
 } from '../../../model/source.ts'
+import { SourceFile } from '../../../model/source-files.ts'
 import { createLimitedFetch } from './fetch.ts'
 
 const maxChars = 500
@@ -20,7 +21,13 @@ const maxPlaceBytes = 65_536
 
 const line = z.string().transform((text) => cut(toPrintableLine(text), maxChars))
 const Failure = z.object({ problem: line, retryAfterMs: z.number().nonnegative().optional() })
-const Items = z.array(z.object({ key: z.string().trim().min(1).max(256), payload: z.looseObject({}) }))
+const Items = z.array(
+  z.object({
+    key: z.string().trim().min(1).max(256),
+    payload: z.looseObject({}),
+    files: z.array(SourceFile).max(1_000).optional(),
+  }),
+)
 const Place = z.string().refine((place) => Buffer.byteLength(place) <= maxPlaceBytes)
 
 type SoundSource = Extract<OwnSource, { kind: 'sound' }>
@@ -57,7 +64,7 @@ export function limitSource(own: SoundSource, { hide, maxBodyBytes }: SourceLimi
     if (!parsed.success || !Place.safeParse(place).success)
       throw new SourceFailure(
         describe(
-          'stored no items: store takes [{ key, payload }] with a key of 1 to 256 characters and an object, and then the place, a text of at most 64 KiB.',
+          'stored no items: store takes [{ key, payload }] with a key of 1 to 256 characters and an object, perhaps files of { name, ref }, and then the place, a text of at most 64 KiB.',
         ),
       )
     const most = maxBodyBytes()
@@ -122,6 +129,22 @@ export function limitSource(own: SoundSource, { hide, maxBodyBytes }: SourceLimi
         }
       },
       ...guardProbe(parts, { describe, describeException }),
+      ...(parts.readFiles && { readFiles: (refs, limits) => limitFiles(parts, refs, limits) }),
+    }
+  }
+
+  async function* limitFiles(
+    parts: SourceParts,
+    ...[refs, limits]: Parameters<NonNullable<SourceParts['readFiles']>>
+  ): AsyncGenerator<Uint8Array | undefined> {
+    try {
+      for await (const file of parts.readFiles?.(refs, limits) ?? []) {
+        if (file !== undefined && !(file instanceof Uint8Array))
+          throw new SourceFailure(describe('must yield a Uint8Array, or undefined, from readFiles.'))
+        yield file
+      }
+    } catch (thrown) {
+      throw toFailure(thrown)
     }
   }
 }
@@ -132,26 +155,35 @@ export function probeSource(
   { dir, hide }: { readonly dir: string; readonly hide: (text: string) => string },
 ): Pick<SourceParts, 'probe'> {
   if (own.kind === 'broken') return { probe: async () => ({ ok: false, detail: own.problem.detail }) }
-  const refuse = (): never => {
-    throw new SourceFailure('It is only asked whether it works, so it stores nothing.')
-  }
-  const host: SourceHost = {
-    dir,
-    place: async () => refuse(),
-    store: async () => refuse(),
-    receive: async () => refuse(),
-    fetch: createLimitedFetch(new AbortController().signal),
-    pause: sleepUnlessAborted,
-    verifier: refuse,
-    gate: { clientOf: refuse, readLockSeconds: refuse, fail: refuse },
-    log: silentLog,
-    clock: Date.now,
-  }
+  const host = createAsideHost({ dir, signal: new AbortController().signal, clock: Date.now })
   try {
     return limitSource(own, { hide, maxBodyBytes: () => 0 }).create(own.options, host)
   } catch (thrown) {
     const detail = thrown instanceof SourceFailure ? thrown.message : 'It failed.'
     return { probe: async () => ({ ok: false, detail }) }
+  }
+}
+
+/** The host of a source that runs no pass. `signal`: ends its requests. */
+export function createAsideHost({
+  dir,
+  signal,
+  clock,
+}: Pick<SourceHost, 'dir' | 'clock'> & { readonly signal: AbortSignal }): SourceHost {
+  const refuse = (): never => {
+    throw new SourceFailure('It runs no pass here, so it stores nothing.')
+  }
+  return {
+    dir,
+    place: async () => refuse(),
+    store: async () => refuse(),
+    receive: async () => refuse(),
+    fetch: createLimitedFetch(signal),
+    pause: sleepUnlessAborted,
+    verifier: refuse,
+    gate: { clientOf: refuse, readLockSeconds: refuse, fail: refuse },
+    log: silentLog,
+    clock,
   }
 }
 

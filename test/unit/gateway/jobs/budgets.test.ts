@@ -318,6 +318,7 @@ describe('a budget that the configuration raises', () => {
     return createJobs({
       dir,
       config,
+      readSourceFiles: () => 'no source',
       ownParts: () => noOwnParts,
       store,
       write: () => {},

@@ -92,7 +92,7 @@ export function scriptChannel(
 }
 
 export type StageOptions = Partial<
-  Pick<JobDependencies, 'store' | 'log' | 'random' | 'meter' | 'readWorkspaceFile'>
+  Pick<JobDependencies, 'store' | 'log' | 'random' | 'meter' | 'readWorkspaceFile' | 'readSourceFiles'>
 > & {
   /** The runner of every agent. */
   runner?: Runner
@@ -156,6 +156,7 @@ export function createStage(config: Config = buildConfig()) {
       onBudgetWait: (name) => watch.onWait(name),
       newBoundaryId: () => randomBytes(8).toString('hex'),
       readWorkspaceFile: async () => undefined,
+      readSourceFiles: () => 'no source',
       ...options,
       settings: (): JobSettings => {
         const { defaultRoute, maxConcurrent, retry } = { ...usualSettings, ...settings }

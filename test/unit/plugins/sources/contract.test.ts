@@ -1,7 +1,7 @@
 // The contract suite of `hookloom/testing`: the built-in sources keep all promises, and a source that breaks one is found.
 import { beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
-import { defineSource, type SourceDefinition, type SourceHost } from '../../../../src/define.ts'
+import { defineSource, type SourceDefinition, type SourceHost, type SourceParts } from '../../../../src/define.ts'
 import { gmailSource } from '../../../../src/plugins/sources/gmail/gmail.ts'
 import { writeConsent } from '../../../../src/plugins/sources/gmail/credentials.ts'
 import { checkSource, type SourceTrial } from '../../../../src/testing.ts'
@@ -112,6 +112,34 @@ test('a source that stays in its pass, pauses and shows its problems breaks no p
     }
   }
   expect(await check(good, { create })).toEqual([])
+})
+
+/** The same source, whose items have a file each. */
+const withFiles =
+  (readFiles: SourceParts['readFiles']): SourceDefinition<Options>['create'] =>
+  (given, host) => ({
+    pass: (signal) => {
+      const store: SourceHost['store'] = (items, place) =>
+        host.store(
+          items.map((item) => ({ ...item, files: [{ name: 'a.txt', ref: item.key }] })),
+          place,
+        )
+      return good({ ...host, store }, given, signal)
+    },
+    ...(readFiles && { readFiles }),
+  })
+
+test('a source that offers files must yield the contents of each', async () => {
+  const create = withFiles(async function* (refs) {
+    for (const ref of refs) yield Buffer.from(ref)
+  })
+  expect(await check(good, { create })).toEqual([])
+  const broken = ['An item has files, and readFiles does not yield the contents of each.']
+  expect(await check(good, { create: withFiles(undefined) })).toEqual(broken)
+  const lacking = withFiles(async function* (refs) {
+    for (const _ of refs) yield undefined
+  })
+  expect(await check(good, { create: lacking })).toEqual(broken)
 })
 
 /** The place of a source that keeps it in memory only. */
