@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { Thinking } from '../../core/model/action.ts'
 import { gmailModes, minRenewMinutes } from './gmail-modes.ts'
+import { mailAttachments } from './mail-attachments.ts'
 import { filePath, nonBlank, httpUrl } from '../../core/model/values.ts'
 
 /** The keys that the gmail preset reads. */
@@ -96,6 +97,7 @@ export const GmailConfig = z
       .boolean()
       .default(true)
       .describe('Whether the agent gets the text of a mail. false: only subject and snippet.'),
+    attachments: mailAttachments,
     renewMinutes: z
       .int()
       .min(minRenewMinutes, `must be at least ${minRenewMinutes}: the gateway checks the watch that often`)

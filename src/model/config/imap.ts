@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { isLoopbackHost } from '../../base/http.ts'
 import { nonBlank } from '../../core/model/values.ts'
+import { mailAttachments } from './mail-attachments.ts'
 
 export const ImapConfig = z
   .strictObject({
@@ -39,6 +40,7 @@ export const ImapConfig = z
       .boolean()
       .default(true)
       .describe('Whether the agent gets the text of a mail. false: only subject and snippet.'),
+    attachments: mailAttachments,
   })
   .superRefine(({ host, security, allowUnsafePlainText }, { addIssue }) => {
     if (security !== 'plain' || allowUnsafePlainText || isLoopbackHost(host)) return

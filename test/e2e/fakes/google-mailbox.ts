@@ -13,6 +13,8 @@ type FakeMail = {
   readonly storedApart?: true | number
   /** The only part of the payload, in place of the parts that are built from the texts above. */
   readonly payload?: object
+  /** The contents of its attachments, by attachment id. */
+  readonly stored?: Readonly<Record<string, string>>
 }
 
 export type FakeMailbox = {
@@ -117,7 +119,7 @@ export function createFakeMailbox(options: {
 
   function getAttachment(id: string, part: string): Reply {
     const mail = mails.get(id)
-    const text = part === 'stored-html' ? mail?.html : mail?.text
+    const text = mail?.stored?.[part] ?? (part === 'stored-html' ? mail?.html : mail?.text)
     if (text === undefined) return { status: 404, body: { error: { code: 404, status: 'NOT_FOUND' } } }
     return { body: { size: text.length, data: Buffer.from(text).toString('base64url') } }
   }

@@ -27,6 +27,7 @@ const MessageList = z.object({
 
 /** A part of a mail, with its own parts. */
 export type MailPart = {
+  partId?: string | undefined
   mimeType?: string | undefined
   filename?: string | undefined
   headers?: { name: string; value: string }[] | undefined
@@ -35,6 +36,7 @@ export type MailPart = {
 }
 const MailPart: z.ZodType<MailPart> = z.lazy(() =>
   z.object({
+    partId: z.string().optional(),
     mimeType: z.string().optional(),
     filename: z.string().optional(),
     headers: z.array(z.object({ name: z.string(), value: z.string() })).optional(),
@@ -77,7 +79,7 @@ export type GmailApi = {
     ids: string[]
     next?: string | undefined
   }>
-  /** The text of a part that Gmail stores separately, in base64url. Undefined if Gmail no longer has it or does not return it. */
+  /** The content of a part that Gmail stores separately, in base64url. Undefined if Gmail no longer has it or does not return it. */
   storedText(messageId: string, attachmentId: string): Promise<string | undefined>
   /** A mail; undefined if it was deleted. If its body is too large, too deep or malformed, the mail has no body. */
   message(id: string, format: 'full' | 'metadata'): Promise<GmailMessage | undefined>

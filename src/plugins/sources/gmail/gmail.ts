@@ -2,7 +2,7 @@
 import { defineSource, type SourceHost } from '../../../define.ts'
 import { GmailConfig, isWatched } from '../shared/kit.ts'
 import { readMailboxState } from './http-sink.ts'
-import { gmailHook, type MailSink, parseState, toMailKey, toStateFile } from './mail.ts'
+import { gmailHook, type MailSink, noFiles, parseState, toMailKey, toStateFile } from './mail.ts'
 import type { MailWatcher } from './watcher.ts'
 
 export const gmailSource = defineSource({
@@ -27,6 +27,11 @@ export const gmailSource = defineSource({
         await watcher.stop()
       },
       problems: () => watcher?.status().problems ?? [],
+      async *readFiles(refs, { signal }) {
+        if (!isWatched(gmail)) return
+        const { readGmailFiles } = await import('./files.ts')
+        yield* readGmailFiles(gmail, refs, { host, signal })
+      },
     }
   },
 })
@@ -45,9 +50,9 @@ function createSink(account: string, { dir, place, store }: SourceHost): MailSin
       // the first sync continues where `gmail run` stopped
       return text === undefined ? readMailboxState(toStateFile(dir), account) : parseState(text)
     },
-    deliver: (payloads, state) =>
+    deliver: (payloads, state, files = noFiles) =>
       store(
-        payloads.map((payload) => ({ key: toMailKey(payload), payload })),
+        payloads.map((payload) => ({ key: toMailKey(payload), payload, files: files.get(payload) ?? [] })),
         JSON.stringify(state),
       ),
   }

@@ -1,6 +1,7 @@
 // The types of a watched mailbox: the payload of the hook, the position in the mailbox, and the sink of mails.
 import { join } from 'node:path'
 import { z } from 'zod'
+import type { SourceFile } from '../../../define.ts'
 import type { Mail } from '../shared/mail.ts'
 
 /** The payload of the hook: one mail for each delivery. */
@@ -20,10 +21,13 @@ export type MailSink = {
   state(): Promise<GmailState | undefined>
   /**
    * Stores the mails, and then the state. Resolves when all of them are durable. If `deliver` rejects, all mails come again, and known mails are
-   * dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
+   * dropped by their key. `payload-invalid`: some mails were refused, and the others are durable. `files`: those of the mails.
    */
-  deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
+  deliver(payloads: readonly GmailPayload[], state: GmailState, files?: MailFiles): Promise<void>
 }
+
+export type MailFiles = ReadonlyMap<GmailPayload, readonly SourceFile[]>
+export const noFiles: MailFiles = new Map()
 
 /** The name of the source, and of the hook of the preset `gmail`. */
 export const gmailHook = 'gmail'

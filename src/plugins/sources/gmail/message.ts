@@ -22,10 +22,10 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
   const { id, threadId, labelIds, internalDate, payload } = message
   const header = (name: string) => readOr(() => readHeaderText(readHeader(payload, name) ?? ''), '')
   const { text, isCut } = readOr(
-    () => (options.includeBody ? readShownText(payload ?? {}, reader) : { text: '', isCut: false }),
+    () => (options.includeBody ? readShownText(payload ?? {}, partReader) : { text: '', isCut: false }),
     { text: '', isCut: true },
   )
-  const attachments = readOr(() => listAttachments(payload ?? {}, reader), [])
+  const attachments = readOr(() => listAttachments(payload ?? {}, partReader), [])
   const cut = buildBody(text, options.includeBody ? attachments : [], options.maxBytes)
   return {
     id,
@@ -47,7 +47,7 @@ function readHeader(part: MailPart | undefined, name: string): string | undefine
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
-const reader: PartReader<MailPart> = {
+export const partReader: PartReader<MailPart> = {
   typeOf: ({ mimeType }) => mimeType?.toLowerCase() ?? '',
   isAttachment: ({ filename }) => (filename ?? '') !== '',
   partsOf: ({ parts }) => parts ?? [],
@@ -72,7 +72,7 @@ export async function fetchStoredTexts(
   api: Pick<GmailApi, 'storedText'>,
 ): Promise<void> {
   let bytes = 0
-  for (const { body } of findShownParts(payload ?? {}, reader).filter(isStoredApart)) {
+  for (const { body } of findShownParts(payload ?? {}, partReader).filter(isStoredApart)) {
     bytes += body?.size ?? 0
     if (bytes > maxStoredBytes || body?.attachmentId === undefined) return
     const data = await api.storedText(id, body.attachmentId)

@@ -3,7 +3,9 @@
 // mails can be fetched.
 import { type Log, Problem, type WatchedGmail } from '../shared/kit.ts'
 import type { AddedMessage, GmailApi, GmailMessage } from './api.ts'
-import type { GmailPayload, GmailState, MailSink } from './mail.ts'
+import { readOr } from '../shared/parts.ts'
+import { listGmailFiles } from './files.ts'
+import type { GmailPayload, GmailState, MailFiles, MailSink } from './mail.ts'
 import { fetchStoredTexts, readMails } from './message.ts'
 import { isConsentMissing } from './pace.ts'
 
@@ -58,11 +60,15 @@ export async function syncOnce(parts: SyncParts): Promise<SyncResult> {
   let mails = 0
   const failures: unknown[] = []
   for (let at = 0; at < wanted.length; at += chunkSize) {
-    const { payloads, failed, isDown } = await fetchMails(parts, wanted.slice(at, at + chunkSize), next.historyId)
+    const { payloads, files, failed, isDown } = await fetchMails(
+      parts,
+      wanted.slice(at, at + chunkSize),
+      next.historyId,
+    )
     failures.push(...failed)
     const isLast = at + chunkSize >= wanted.length
     // the position stays until the last mail is durable: repeated mails are dropped by their key
-    const refused = await catchRefusal(sink.deliver(payloads, isLast && failures.length === 0 ? next : state))
+    const refused = await catchRefusal(sink.deliver(payloads, isLast && failures.length === 0 ? next : state, files))
     if (refused !== undefined) failures.push(refused)
     mails += payloads.length
     if (isDown) break
@@ -115,6 +121,7 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
 /** `failed`: the reasons why mails could not be fetched. `isDown`: all fetches at the same time failed, so no more were tried. */
 type FetchedMails = {
   readonly payloads: readonly GmailPayload[]
+  readonly files: MailFiles
   readonly failed: readonly unknown[]
   readonly isDown: boolean
 }
@@ -133,19 +140,24 @@ async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], his
     }
     isDown = settled.every(({ status }) => status === 'rejected')
   }
-  const mails = await readMails(await pickMatching(parts, messages), gmail)
+  const matching = await pickMatching(parts, messages)
+  const mails = await readMails(matching, gmail)
   const payloads = mails.map((mail) => ({
     source: 'gmail' as const,
     account: gmail.account,
     historyId,
     messages: [mail] as const,
   }))
-  return { payloads, failed, isDown }
+  const listFiles = (message: GmailMessage) => readOr(() => listGmailFiles(message), [])
+  const files = new Map(
+    gmail.attachments ? payloads.map((payload, at) => [payload, matching.slice(at, at + 1).flatMap(listFiles)]) : [],
+  )
+  return { payloads, files, failed, isDown }
 }
 
 /** The mail; undefined if it was deleted after it was listed, or is not new for its owner. */
 async function fetchMessage(id: string, { api, gmail }: SyncParts): Promise<GmailMessage | undefined> {
-  const message = await api.message(id, gmail.includeBody ? 'full' : 'metadata')
+  const message = await api.message(id, gmail.includeBody || gmail.attachments ? 'full' : 'metadata')
   if (message === undefined || isNotNew(message.labelIds)) return undefined
   if (gmail.includeBody) await fetchStoredTexts(message, api)
   return message

@@ -9,8 +9,8 @@ const maxIdleMs = 240 * second
 /** A refused password is not repeated soon: servers lock accounts. */
 const refusedRetryMs = 300 * second
 
-/** Connects and logs in. Throws a `SourceFailure`. The connection ends with the signal. */
-export async function connect(imap: ImapConfig, signal: AbortSignal): Promise<ImapFlow> {
+/** Connects and logs in. Throws a `SourceFailure`. The connection ends with the signal. `maxBytes`: of one text or file that the server sends. */
+export async function connect(imap: ImapConfig, signal: AbortSignal, maxBytes = maxSourceBytes): Promise<ImapFlow> {
   const { host, security, port = security === 'tls' ? 993 : 143, user, password } = imap
   signal.throwIfAborted()
   const client = new ImapFlow({
@@ -27,8 +27,8 @@ export async function connect(imap: ImapConfig, signal: AbortSignal): Promise<Im
     greetingTimeout: 15 * second,
     socketTimeout: 300 * second,
     maxLineLength: 1024 * 1024,
-    maxLiteralSize: maxSourceBytes,
-    maxResponseSize: maxSourceBytes + 1024 * 1024,
+    maxLiteralSize: maxBytes,
+    maxResponseSize: maxBytes + 1024 * 1024,
     maxResponseTokens: 100_000,
     clientInfo: { name: 'Hookloom', version: false, vendor: false, 'support-url': false },
   })

@@ -25,6 +25,10 @@ export const imapSource = defineSource({
         const { probeMailbox } = await import('./watch.ts')
         return probeMailbox(imap, signal)
       },
+      async *readFiles(refs, limits) {
+        const { readImapFiles } = await import('./files.ts')
+        yield* readImapFiles(imap, refs, limits)
+      },
     }
   },
 })

@@ -1,10 +1,11 @@
 // Reads what is new in one folder, in order, and stores it. The place moves in the commit of the mails. No mail blocks another: the numbers of mails
 // that the server cannot return are kept, and asked for again.
 import type { FetchMessageObject, ImapFlow } from 'imapflow'
-import type { SourceHost, SourceItem } from '../../../define.ts'
+import type { SourceFile, SourceHost, SourceItem } from '../../../define.ts'
 import { type ImapConfig, SourceFailure } from '../shared/kit.ts'
 import type { Mail } from '../shared/mail.ts'
 import { isRefusal } from './connection.ts'
+import { listImapFiles, type MailPlace } from './files.ts'
 import { maxSourceBytes, parseMail } from './message.ts'
 import { findFolderPlace, type FolderPlace, type MailboxPlace, setFolderPlace } from './place.ts'
 
@@ -37,10 +38,11 @@ export async function syncMailFolder(parts: SyncParts, name: string, place: Mail
   const newest = await findNewest(client, box)
   const known = findFolderPlace(place, name)
   const account = imap.user
-  const move = async (to: FolderPlace, mails: readonly Mail[] = []) => {
+  const at = { folder: name, uidValidity }
+  const move = async (to: FolderPlace, mails: readonly NewMail[] = []) => {
     place = setFolderPlace(place, to, host.clock())
-    const payloads = mails.map((mail): ImapPayload => ({ source: 'imap', account, messages: [mail] }))
-    await host.store(payloads.map(toItem), JSON.stringify(place))
+    const items = mails.map(({ mail, files }) => toItem({ source: 'imap', account, messages: [mail] }, files))
+    await host.store(items, JSON.stringify(place))
     if (mails.length > 0) host.log.info({ account, mails: mails.length }, 'new mails were delivered')
   }
   if (known === undefined) {
@@ -55,13 +57,13 @@ export async function syncMailFolder(parts: SyncParts, name: string, place: Mail
     const since = Math.max(place.syncedAt - hourMs, Math.floor(known.since / 1_000) * 1_000)
     // the server compares days, of a time zone of its own. Mails that were delivered already are dropped by their key
     const found = (await search(client, { since: new Date(since - 24 * hourMs) })).slice(-maxAfterGap)
-    const read = await readMails(parts, found, name)
-    const isSince = ({ date }: Mail) => Date.parse(date) >= since
+    const read = await readMails(parts, found, at)
+    const isSince = ({ mail }: NewMail) => Date.parse(mail.date) >= since
     await move({ ...known, uidValidity, uid: newest, missed: read.missed }, read.mails.filter(isSince))
     return place
   }
   let { uid, missed } = known
-  const again = await readMails(parts, missed, name)
+  const again = await readMails(parts, missed, at)
   if (again.missed.length < missed.length) {
     ;({ missed } = again)
     await move({ ...known, uid, missed }, again.mails)
@@ -70,9 +72,9 @@ export async function syncMailFolder(parts: SyncParts, name: string, place: Mail
     const end = Math.min(newest, uid + windowSize)
     const found = await search(client, { uid: `${uid + 1}:${end}` })
     const listed = found.filter((each) => each > known.uid && each <= end)
-    for (let at = 0; at < listed.length; at += batchSize) {
-      const batch = listed.slice(at, at + batchSize)
-      const read = await readMails(parts, batch, name)
+    for (let start = 0; start < listed.length; start += batchSize) {
+      const batch = listed.slice(start, start + batchSize)
+      const read = await readMails(parts, batch, at)
       missed = [...missed, ...read.missed]
       if (missed.length > maxMissed)
         throw new SourceFailure(`${imap.host} does not return the mails of the folder "${name}".`)
@@ -99,29 +101,43 @@ async function search(client: ImapFlow, query: { readonly uid?: string; readonly
 }
 
 /** The Idempotency-Key of a mail. Without the server, because a mailbox may move to another one. */
-function toItem(payload: ImapPayload): SourceItem {
-  return { key: `imap:${payload.account}:${payload.messages[0].id}`, payload }
+function toItem(payload: ImapPayload, files: readonly SourceFile[]): SourceItem {
+  return { key: `imap:${payload.account}:${payload.messages[0].id}`, payload, files }
 }
+
+type NewMail = { readonly mail: Mail; readonly files: readonly SourceFile[] }
 
 /** The mails in order, without those that are not new for their owner, or were deleted meanwhile. `missed`: the server refused to return them. */
 async function readMails(
   { client, imap }: SyncParts,
   uids: readonly number[],
-  folder: string,
-): Promise<{ readonly mails: readonly Mail[]; readonly missed: number[] }> {
-  const mails: Mail[] = []
+  at: Omit<MailPlace, 'uid'>,
+): Promise<{ readonly mails: readonly NewMail[]; readonly missed: number[] }> {
+  const mails: NewMail[] = []
   const missed: number[] = []
   for (const uid of uids) {
-    const message = await fetchMessage(client, uid)
+    const message = await fetchMessage(client, uid, imap)
     if (message === 'missed') missed.push(uid)
-    else if (message !== undefined) mails.push(...(await readMail(message, { folder, imap })))
+    else if (message !== undefined) mails.push(...(await readMail(message, { ...at, uid, imap })))
   }
   return { mails, missed }
 }
 
-async function fetchMessage(client: ImapFlow, uid: number): Promise<FetchMessageObject | 'missed' | undefined> {
+async function fetchMessage(
+  client: ImapFlow,
+  uid: number,
+  { attachments }: ImapConfig,
+): Promise<FetchMessageObject | 'missed' | undefined> {
   try {
-    const query = { flags: true, labels: true, size: true, internalDate: true, source: { maxLength: maxSourceBytes } }
+    const structure = attachments ? { bodyStructure: true } : {}
+    const query = {
+      ...structure,
+      flags: true,
+      labels: true,
+      size: true,
+      internalDate: true,
+      source: { maxLength: maxSourceBytes },
+    }
     const message = await client.fetchOne(String(uid), { uid: true, ...query }, { uid: true })
     if (message === false) return undefined
     return message.source === undefined ? 'missed' : message
@@ -132,11 +148,12 @@ async function fetchMessage(client: ImapFlow, uid: number): Promise<FetchMessage
 }
 
 async function readMail(
-  { source, size = 0, internalDate = '', flags = new Set(), labels = new Set() }: FetchMessageObject,
-  { folder, imap }: { readonly folder: string; readonly imap: ImapConfig },
-): Promise<Mail[]> {
+  { source, size = 0, internalDate = '', flags = new Set(), labels = new Set(), bodyStructure }: FetchMessageObject,
+  { imap, ...place }: MailPlace & { readonly imap: ImapConfig },
+): Promise<NewMail[]> {
   const marks = [...flags, ...labels]
   if (source === undefined || marks.some((mark) => notNew.has(mark.toLowerCase()))) return []
   const receivedAt = new Date(internalDate).getTime()
-  return [await parseMail({ source, size, receivedAt, labels: [...new Set([folder, ...marks])] }, imap)]
+  const mail = await parseMail({ source, size, receivedAt, labels: [...new Set([place.folder, ...marks])] }, imap)
+  return [{ mail, files: imap.attachments ? listImapFiles(bodyStructure, place) : [] }]
 }

@@ -41,19 +41,24 @@ export function readShownText<Part>(top: Part, reader: PartReader<Part>): { text
 const maxNameChars = 100
 const maxTypeChars = 80
 
-/** The files that a mail client lists. A picture that belongs to an HTML text is none. */
+/** The files that a mail client lists, with a name on one line. */
 export function listAttachments<Part>(top: Part, reader: PartReader<Part>): Attachment[] {
-  const found: Attachment[] = []
+  return listFileParts(top, reader).map((part) => {
+    const { name, ...size } = reader.fileOf(part)
+    const toLine = (text: string, max: number) => cut(tidyText(text).replaceAll(/\s+/g, ' ').trim(), max)
+    return { name: toLine(name, maxNameChars), type: toLine(reader.typeOf(part), maxTypeChars), ...size }
+  })
+}
+
+/** The parts that a mail client lists as files. A picture that belongs to an HTML text is none. */
+export function listFileParts<Part>(top: Part, reader: PartReader<Part>): Part[] {
+  const found: Part[] = []
   function visit(part: Part, isRelated: boolean, level: number): void {
     if (level > maxLevels || found.length === maxAttachments) return
     const type = reader.typeOf(part)
     if (!reader.isAttachment(part) && type !== 'message/rfc822') {
       for (const each of reader.partsOf(part)) visit(each, type === 'multipart/related', level + 1)
-    } else if (!isRelated || !type.startsWith('image/')) {
-      const { name, ...size } = reader.fileOf(part)
-      const toLine = (text: string, max: number) => cut(tidyText(text).replaceAll(/\s+/g, ' ').trim(), max)
-      found.push({ name: toLine(name, maxNameChars), type: toLine(type, maxTypeChars), ...size })
-    }
+    } else if (!isRelated || !type.startsWith('image/')) found.push(part)
   }
   visit(top, false, 0)
   return found

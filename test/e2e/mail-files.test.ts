@@ -1,0 +1,200 @@
+// Attachments of mails, as files in the workspace of the run: on a real IMAP server, and on a fake Gmail.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { buildMail, type Dovecot, dovecotMissing, startDovecot, user } from './fakes/dovecot.ts'
+import { startGoogle } from './fakes/google.ts'
+import { makeConfigDir } from './gateway.ts'
+import { makeMailDir } from './gmail-stage.ts'
+import { toImapConfig } from './imap-stage.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+
+/** Shows the prompt and, in base64, the files below the folder of the agent. */
+const agent = `
+const fs = require('node:fs')
+const found = {}
+const walk = (folder) => {
+  for (const entry of fs.existsSync(folder) ? fs.readdirSync(folder, { withFileTypes: true }) : []) {
+    const path = folder + '/' + entry.name
+    if (entry.isDirectory()) walk(path)
+    else found[entry.name] = fs.readFileSync(path).toString('base64')
+  }
+}
+walk('hookloom-files')
+process.stdout.write(JSON.stringify({ prompt: fs.readFileSync(0, 'utf8'), found }))
+`
+const reading = {
+  runners: { reader: { kind: 'command', command: process.execPath, args: ['-e', agent] } },
+  agents: { defaults: { runner: 'reader', heartbeat: { every: 0 } } },
+}
+
+async function readShown({ dir }: Pick<Inside, 'dir'>) {
+  const read = async () => {
+    const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    return records.flatMap(({ jobs }) => jobs).at(0)
+  }
+  await expect.poll(async () => (await read())?.state, { timeout: 20_000 }).toBe('done')
+  const result = (await read())?.steps.find(({ name }) => name === 'run')?.result ?? '{}'
+  const { prompt, found } = JSON.parse(result) as { prompt: string; found: Record<string, string> }
+  const files = Object.entries(found).map(([name, text]): [string, Buffer] => [name, Buffer.from(text, 'base64')])
+  return { prompt, files: Object.fromEntries(files) }
+}
+
+/** A mail with a text and the given parts. */
+function buildMixed(id: string, parts: readonly string[]): string {
+  const part = (text: string) => `--limit\r\n${text}\r\n`
+  const body = [...['Content-Type: text/plain\r\n\r\nSee the files.', ...parts].map(part), '--limit--'].join('')
+  return buildMail(id, { headers: 'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=limit', body })
+}
+
+function toPart(name: string, bytes: Buffer, more = ''): string {
+  const lines = bytes.toString('base64').replaceAll(/.{76}/g, '$&\r\n')
+  const head = [
+    'Content-Type: application/octet-stream',
+    'Content-Transfer-Encoding: base64',
+    `Content-Disposition: attachment; ${name}`,
+  ]
+  return [...head, ...(more === '' ? [] : [more]), '', lines].join('\r\n')
+}
+
+describe.skipIf(dovecotMissing !== undefined)(
+  `attachments by IMAP${dovecotMissing ? ` (${dovecotMissing})` : ''}`,
+  () => {
+    let server: Dovecot
+    beforeAll(async () => {
+      server = await startDovecot()
+    })
+    afterEach(() => server.clear())
+
+    async function start(more: object = { attachments: true }) {
+      const lines: string[] = []
+      const note = (_: object, line: string) => void lines.push(line)
+      const log = { debug: note, info: note, warn: note, error: note }
+      const dir = makeConfigDir({ config: { ...toImapConfig(server, more), ...reading } })
+      const gateway = await startInside({ dir, log })
+      await expect.poll(() => lines.some((line) => line.includes('watched from now on'))).toBe(true)
+      return gateway
+    }
+
+    test('each attachment is a file with the same bytes, whatever its name, encoding and place', async () => {
+      const gateway = await start()
+      const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7919) % 256))
+      const inner = buildMail('inner', { body: 'A mail inside.' })
+      server.deliver(
+        buildMixed('files', [
+          toPart('filename="../../AGENTS.md"', bytes),
+          toPart("filename*=utf-8''%e8%ab%8b%e6%b1%82%e6%9b%b8.pdf", Buffer.from('%PDF')),
+          toPart('filename="=?utf-8?Q?caf=C3=A9.txt?="', Buffer.from('coffee')),
+          `Content-Type: text/plain; charset=iso-8859-1; name=latin.txt\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\ncaf=E9`,
+          `Content-Type: message/rfc822\r\nContent-Disposition: attachment; filename=inner.eml\r\n\r\n${inner}`,
+        ]),
+      )
+      const { prompt, files } = await readShown(gateway)
+      expect(Object.keys(files).toSorted()).toEqual([
+        '1-_.._AGENTS.md',
+        '2-請求書.pdf',
+        '3-café.txt',
+        '4-latin.txt',
+        '5-inner.eml',
+      ])
+      expect(files['1-_.._AGENTS.md']?.equals(bytes)).toBe(true)
+      expect(files['4-latin.txt']?.toString('latin1')).toBe('café')
+      expect(files['5-inner.eml']?.toString()).toContain('A mail inside.')
+      expect(prompt).toMatch(/\nhookloom-files\/[\da-f-]{36}\/2-請求書\.pdf \(1 kB\)\n/)
+    })
+
+    test('a mail that is an attachment and nothing else is a file', async () => {
+      const gateway = await start()
+      const headers =
+        'MIME-Version: 1.0\r\nContent-Type: application/pdf; name=a.pdf\r\nContent-Disposition: attachment; filename=a.pdf\r\nContent-Transfer-Encoding: base64'
+      server.deliver(buildMail('only', { headers, body: Buffer.from('%PDF-1').toString('base64') }))
+      const { files } = await readShown(gateway)
+      expect(files['1-a.pdf']?.toString()).toBe('%PDF-1')
+    })
+
+    test('without the key, the files are only named', async () => {
+      const gateway = await start({})
+      server.deliver(buildMixed('files', [toPart('filename=a.pdf', Buffer.from('%PDF'))]))
+      const { prompt, files } = await readShown(gateway)
+      expect(files).toEqual({})
+      expect(prompt).not.toContain('Files of this message')
+    })
+
+    test('an attachment that is too large is a line, and is not fetched', async () => {
+      const gateway = await start()
+      const big = toPart('filename=big.zip', Buffer.alloc(11 * 1024 * 1024))
+      server.deliver(buildMixed('files', [big, toPart('filename=a.pdf', Buffer.from('%PDF'))]))
+      const { prompt, files } = await readShown(gateway)
+      expect(prompt).toContain('\n1-big.zip: not kept, because it is over 10 MiB.\n')
+      expect(files['2-a.pdf']?.toString()).toBe('%PDF')
+    })
+
+    test.each([
+      ['was deleted', () => server.admin('expunge', '-u', user, 'mailbox', 'INBOX', 'all')],
+      ['has another number', () => server.renumber()],
+    ])('a mail that %s before its run begins runs, and its text says that the file is gone', async (_, change) => {
+      const gateway = await start()
+      await runCommand(['pause', 'all', '--reason', 'a test'], { dir: gateway.dir })
+      server.deliver(buildMixed('files', [toPart('filename=a.pdf', Buffer.from('%PDF'))]))
+      const count = async () => (await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))).length
+      await expect.poll(count).toBe(1)
+      change()
+      await runCommand(['resume', 'all'], { dir: gateway.dir })
+      const { prompt, files } = await readShown(gateway)
+      expect(files).toEqual({})
+      expect(prompt).toContain('\n1-a.pdf: gone, because its source no longer has it.\n')
+    })
+  },
+)
+
+describe('attachments by Gmail', () => {
+  const invoice = (attachmentId: string) => ({
+    mimeType: 'application/pdf',
+    filename: 'invoice.pdf',
+    partId: '1',
+    body: { attachmentId, size: 8 },
+  })
+
+  async function start(more: object) {
+    const google = await startGoogle()
+    const dir = makeMailDir(google, more)
+    const file = join(dir, 'hookloom.jsonc')
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...reading }))
+    const gateway = await startInside({ dir })
+    await expect.poll(() => google.requests.some((line) => line.endsWith('/profile'))).toBe(true)
+    return { google, gateway }
+  }
+
+  test('an attachment is a file with the same bytes, and none is fetched before the run', async () => {
+    const { google, gateway } = await start({ attachments: true, includeBody: false })
+    google.mailbox.receive({ id: 'a', subject: 'a', payload: invoice('att-1'), stored: { 'att-1': '%PDF-1.7' } })
+    const { prompt, files } = await readShown(gateway)
+    expect(files['1-invoice.pdf']?.toString()).toBe('%PDF-1.7')
+    expect(prompt).toContain('/1-invoice.pdf (1 kB)')
+    expect(google.requests.filter((line) => line.includes('/attachments/'))).toHaveLength(1)
+    expect(google.faults).toEqual([])
+  })
+
+  test('a mail that was deleted before its run begins runs without its file', async () => {
+    const { google, gateway } = await start({ attachments: true })
+    let gets = 0
+    google.onRequest('/messages/a', () => {
+      gets += 1
+      // the first time, the mail is read for its delivery
+      if (gets === 2) google.mailbox.remove('a')
+    })
+    google.mailbox.receive({ id: 'a', subject: 'a', payload: invoice('att-1'), stored: { 'att-1': '%PDF-1.7' } })
+    const { prompt, files } = await readShown(gateway)
+    expect(files).toEqual({})
+    expect(prompt).toContain('1-invoice.pdf: gone, because its source no longer has it.')
+  })
+
+  test('while Gmail refuses, the run waits for its file', async () => {
+    const { google, gateway } = await start({ attachments: true })
+    google.fail('/attachments/', { status: 403, body: { error: { code: 403 } } })
+    google.mailbox.receive({ id: 'a', subject: 'a', payload: invoice('att-1'), stored: { 'att-1': '%PDF-1.7' } })
+    expect((await readShown(gateway)).files['1-invoice.pdf']?.toString()).toBe('%PDF-1.7')
+    expect(google.requests.filter((line) => line.includes('/attachments/'))).toHaveLength(2)
+  })
+})
