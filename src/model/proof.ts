@@ -90,6 +90,8 @@ export type SenderCode = Omit<VerifierDefinition, 'scheme' | 'source' | 'verify'
   /** Why `verify` of a mapping cannot be used, as the rest of a sentence: `needs verify.topicArn: …`. It is reported when it is loaded. */
   readonly check?: (settings: VerifySettings) => string | undefined
   verify(request: VerifyRequest, context: SenderContext): Verified | Promise<Verified>
+  /** Of a sender that encrypts: the payload that it would send for this JSON, so that `hookloom send` can send it. `sign` gets the request with it. */
+  seal?(json: string, context: VerifierContext): object
 }
 
 /**
@@ -109,7 +111,8 @@ export type VerifierDefinition = {
   readonly minSecretBytes?: number
   /**
    * Checks the raw bytes. Return the delivery id as `id` if the proof covers it and it is not in the body: an unsigned header does not
-   * distinguish a captured request from a new one. An exception counts as an invalid proof (401). Another return value, or none
+   * distinguish a captured request from a new one. Of a sender that encrypts, return as `body` what it encrypted: the delivery has it in place of
+   * what was sent, in the same media type, and under the same limit. An exception counts as an invalid proof (401). Another return value, or none
    * after 5 s, is a fault of the gateway (503), and the sender repeats the request.
    */
   verify(request: VerifyRequest, context: VerifierContext): Verified | Promise<Verified>

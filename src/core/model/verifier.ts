@@ -16,10 +16,11 @@ export type RequestHead = Omit<VerifyRequest, 'rawBody'>
 /**
  * `id` is the delivery id, if the proof covers one: then only it identifies the delivery, whatever other headers say. `reason` is one
  * sentence for the operator, without a secret, a signature or a payload. A fault of the gateway, such as a certificate that cannot be
- * fetched, is answered with 503, because many senders never repeat a request after a 401.
+ * fetched, is answered with 503, because many senders never repeat a request after a 401. `body`: of a sender that encrypts, what it encrypted, in the
+ * media type of the request. The delivery has it in place of the body that was sent.
  */
 export type Verified =
-  | { readonly ok: true; readonly id?: string | undefined }
+  | { readonly ok: true; readonly id?: string | undefined; readonly body?: Uint8Array | undefined }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
 /**

@@ -6,7 +6,7 @@ import type { Coverage, HandshakeAnswer, Verified, VerifyRequest } from '../../c
 import { buildAdmittedHead, type CheckedHead } from '../../core/mapping/delivery.ts'
 import type { Hook, SignedMapping } from '../../core/mapping/hook.ts'
 import { hasIdInBody, readIdInBody } from '../../core/mapping/sources.ts'
-import { buildTooLargeProblem, inflateBody } from './inflate.ts'
+import { buildTooLargeProblem, inflateBody, toOwnBuffer } from './inflate.ts'
 import { readJsonBody } from './verifiers/proof.ts'
 
 /** The secrets that senders hand over in a handshake. `secretsName`: their name in the `Identity` of a mapping. */
@@ -111,7 +111,10 @@ type AdmittedRequest = {
   readonly take?: ((bytes: number) => void) | undefined
 }
 
-/** The admitted form of a request: its head without credentials, and its inflated body. Throws `body-too-large` and the errors of `inflateBody`. */
+/**
+ * The admitted form of a request: its head without credentials, and its inflated body, or what a proof has decrypted. Throws `body-too-large` and the
+ * errors of `inflateBody`.
+ */
 export async function openRequest({ request, hook, read, proof, take }: AdmittedRequest): Promise<{
   readonly head: DeliveryHead
   readonly body: Buffer<ArrayBuffer>
@@ -120,14 +123,18 @@ export async function openRequest({ request, hook, read, proof, take }: Admitted
   const contentEncoding = request.headers['content-encoding']
   const { signedFor, source, proved } = proof
   const isProved = signedFor.length > 0
-  const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
+  const inflated = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
+  const opened = proved.find(({ verified }) => verified.body !== undefined)?.verified.body
+  if (opened !== undefined && opened.length > hook.maxBodyBytes) throw buildTooLargeProblem(hook.maxBodyBytes)
+  // a copy with its own ArrayBuffer, because the one of the code may have other bytes, and goes to a thread
+  const body = opened === undefined ? inflated : toOwnBuffer(Buffer.from(opened), opened.length)
   const signers = [...new Set(proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
   const signedId = findSignedId(proved, body)
   const head = buildAdmittedHead(request, hook.secretHeaders, { signedFor, source, signers, signedId })
   return { head, body }
 }
 
-/** The first delivery id that a proof covers. `body` is inflated. */
+/** The first delivery id that a proof covers. `body` is inflated and decrypted. */
 function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId | undefined {
   for (const { mapping, verified } of proved) {
     const { identity, verifier, provenSender } = mapping

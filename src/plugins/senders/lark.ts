@@ -1,6 +1,6 @@
 // Feishu and Lark: their two proofs, and the encryption of their events.
 // https://open.larkoffice.com/document/ukTMukTMukTM/uYDNxYjL2QTM24iN0EjN/event-subscription-configure-/encrypt-key-encryption-configuration-case
-import { createDecipheriv, createHash, hash } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, hash, randomBytes } from 'node:crypto'
 import type { Handshake, HandshakeTools, SenderCode, Verified } from '../../define.ts'
 import { checkSecret, unmatched, refuse } from './proofs.ts'
 import { isSame } from './shared.ts'
@@ -20,6 +20,12 @@ export function decryptLark(encrypted: string, encryptKey: string): string | und
   }
 }
 
+function encryptLark(text: string, encryptKey: string): string {
+  const iv = randomBytes(ivBytes)
+  const cipher = createCipheriv('aes-256-cbc', createHash('sha256').update(encryptKey).digest(), iv)
+  return Buffer.concat([iv, cipher.update(text), cipher.final()]).toString('base64')
+}
+
 type Fields = Readonly<Record<string, unknown>>
 
 function toFields(value: unknown): Fields {
@@ -35,12 +41,13 @@ function parseFields(text: string | undefined): Fields | undefined {
   }
 }
 
-/** The event of a request whose Encrypt Key is one of these secrets. */
-function openEvent(encrypted: unknown, secrets: readonly string[]): Fields | undefined {
+/** The event of a request whose Encrypt Key is one of these secrets, and its text. */
+function openEvent(encrypted: unknown, secrets: readonly string[]) {
   if (typeof encrypted !== 'string') return undefined
   for (const secret of secrets) {
-    const fields = parseFields(decryptLark(encrypted, secret))
-    if (fields !== undefined) return fields
+    const text = decryptLark(encrypted, secret)
+    const event = parseFields(text)
+    if (text !== undefined && event !== undefined) return { text, event }
   }
   return undefined
 }
@@ -71,13 +78,26 @@ export const larkProof: SenderCode = {
       isSame(signature.toLowerCase(), hash('sha256', Buffer.concat([Buffer.from(time + nonce + secret), rawBody]))),
     )
     if (!isSigned) return unmatched
-    const event = openEvent(read('encrypt'), secrets)
-    if (event === undefined) return refuse('The body has no "encrypt" that this Encrypt Key decrypts.')
+    const opened = openEvent(read('encrypt'), secrets)
+    if (opened === undefined) return refuse('The body has no "encrypt" that this Encrypt Key decrypts.')
+    const { text, event } = opened
     const { verifyToken } = settings
     if (verifyToken !== undefined && !isSame(verifyToken, readToken(event)))
       return refuse('The event has another Verification Token than verify.verifyToken.')
     const id = readId(event)
-    return id === '' ? { ok: true } : { ok: true, id }
+    const body = Buffer.from(text)
+    return id === '' ? { ok: true, body } : { ok: true, id, body }
+  },
+  seal(json, { secrets: [key = ''] }) {
+    const given = parseFields(json) ?? {}
+    // a recorded request may be encrypted already
+    return typeof given['encrypt'] === 'string' ? given : { encrypt: encryptLark(json, key) }
+  },
+  sign({ rawBody }, { secrets: [key = ''], now }) {
+    const time = String(Math.floor(now / 1_000))
+    const nonce = randomBytes(8).toString('hex')
+    const signature = hash('sha256', Buffer.concat([Buffer.from(time + nonce + key), rawBody]))
+    return { 'x-lark-request-timestamp': time, 'x-lark-request-nonce': nonce, 'x-lark-signature': signature }
   },
 }
 
@@ -116,8 +136,8 @@ const onPost = (answer: (tools: HandshakeTools) => ReturnType<Handshake['answer'
 
 /** The check of a URL is not signed, but only Lark can have encrypted it. */
 export const larkUrl = onPost(({ settings: { verifyToken }, secrets, readFields }) => {
-  const event = openEvent(readFields()['encrypt'], secrets())
-  return event && answerChallenge(event, (token) => verifyToken === undefined || isSame(verifyToken, token))
+  const opened = openEvent(readFields()['encrypt'], secrets())
+  return opened && answerChallenge(opened.event, (token) => verifyToken === undefined || isSame(verifyToken, token))
 })
 
 export const larkTokenUrl = onPost(({ secrets, readFields }) =>

@@ -18,7 +18,7 @@ export const teamsSenders = [
         variant: 'Encrypt Key',
         kind: 'code',
         code: larkProof,
-        about: 'SHA-256 of time, nonce, key and body, which is encrypted',
+        about: 'SHA-256 of time, nonce, key and body; the delivery has what is encrypted in it',
         // four more attempts: after 15 s, 5 min, 1 h and 6 h
         toleranceSeconds: 25_800,
         retries: {

@@ -27,7 +27,11 @@ const maxReasonChars = 300
 const maxIdChars = 256
 
 const Answer = z.union([
-  z.object({ ok: z.literal(true), id: z.string().min(1).max(maxIdChars).optional() }),
+  z.object({
+    ok: z.literal(true),
+    id: z.string().min(1).max(maxIdChars).optional(),
+    body: z.instanceof(Uint8Array).optional(),
+  }),
   z.object({ ok: z.literal(false), fault: z.enum(['sender', 'gateway']), reason: z.string() }),
 ])
 
@@ -86,7 +90,9 @@ export function createCodeProof(
       return gatewayFault(`The verifier "${scheme}" did not answer within ${timeLimitMs / 1000} s.`)
     const answer = Answer.safeParse(answered.given)
     if (!answer.success)
-      return gatewayFault(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
+      return gatewayFault(
+        `The verifier "${scheme}" must return { ok: true, id?, body? } or { ok: false, fault, reason }.`,
+      )
     if (answer.data.ok) {
       fetched.forEach(markUseful)
       return answer.data

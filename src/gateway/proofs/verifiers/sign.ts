@@ -2,6 +2,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { isJsonObject, type SentValue } from '../../../base/json.ts'
+import { stringify, tryParseSentJson } from '../../../base/sent-json.ts'
 import { Problem } from '../../../core/model/problem.ts'
 import type { VerifyRequest } from '../../../core/model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../../core/model/verify.ts'
@@ -66,7 +67,10 @@ export function signRequest(settings: VerifySettings, given: SignInput, known: K
   )
 }
 
-/** The payload with the time of signing, if the scheme signs a time in the payload; otherwise the same payload. */
+/**
+ * The payload as the sender would send it: with the time of signing, if the scheme signs a time in the payload; encrypted, if the sender encrypts; otherwise
+ * the same payload. Throws as `signRequest`.
+ */
 export function stampPayload(
   settings: VerifySettings,
   payload: SentValue,
@@ -74,6 +78,7 @@ export function stampPayload(
   known: KnownSchemes,
 ): SentValue {
   const scheme = findScheme(settings, known)
+  if (scheme?.kind === 'code' && scheme.code.seal !== undefined) return sealByCode(scheme, settings, { payload, now })
   const timestamp = scheme?.kind === 'hmac' ? scheme.timestamp : undefined
   if (timestamp?.in !== 'body' || !isJsonObject(payload)) return payload
   const time = toTimeText(now, timestamp.unit)
@@ -115,6 +120,19 @@ function signByCode(
   const parsed = Headers.safeParse(headers)
   if (parsed.success) return lowerCaseNames(parsed.data)
   throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" must return headers: { "x-name": "value" }.`)
+}
+
+function sealByCode(
+  { id: scheme, code, describeThrown = () => 'an exception' }: CodeScheme,
+  settings: VerifySettings,
+  { payload, now }: { payload: SentValue; now: number },
+): SentValue {
+  try {
+    const sealed = code.seal?.(stringify(payload), { secrets: readSecrets(settings, true), settings, now })
+    return tryParseSentJson(JSON.stringify(sealed)) ?? payload
+  } catch (thrown) {
+    throw new Problem('verifier-failed', `seal() of the verifier "${scheme}" threw ${describeThrown(thrown)}.`)
+  }
 }
 
 function lowerCaseNames(headers: Record<string, string>): Record<string, string> {

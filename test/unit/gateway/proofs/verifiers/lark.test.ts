@@ -45,9 +45,14 @@ test('the example of the documentation is decrypted', () => {
 describe('an encrypted event', () => {
   test('its id, which only the key shows, is the delivery id', async () => {
     const verifier = verifierOf(signed)
-    expect(await verifier.verify(toRequest(toBody(event)))).toEqual({ ok: true, id: 'ev-1' })
-    expect(await verifier.verify(toRequest(toBody({ uuid: 'old-1', token })))).toEqual({ ok: true, id: 'old-1' })
-    expect(await verifier.verify(toRequest(toBody({ schema: '2.0' })))).toEqual({ ok: true })
+    const open = (sent: object) => Buffer.from(JSON.stringify(sent))
+    expect(await verifier.verify(toRequest(toBody(event)))).toEqual({ ok: true, id: 'ev-1', body: open(event) })
+    const old = { uuid: 'old-1', token }
+    expect(await verifier.verify(toRequest(toBody(old)))).toEqual({ ok: true, id: 'old-1', body: open(old) })
+    expect(await verifier.verify(toRequest(toBody({ schema: '2.0' })))).toEqual({
+      ok: true,
+      body: open({ schema: '2.0' }),
+    })
   })
 
   test('another key, another body and another nonce are refused', async () => {
