@@ -24,7 +24,7 @@ const proofName =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
 // headers of the connection, of proxies and of the gateway: they have no information about the event, and may contain a person's address
 const connectionHeader =
-  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id|:source-files)$/i
+  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id|:.*)$/i
 
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
 /** The depth up to which URLs in parameters of URLs are searched. The value of a parameter with a deeper URL is removed. */

@@ -12,9 +12,9 @@ import { listHookTokens } from '../../../model/config/plan-settings.ts'
 
 type SendParts = Pick<ApiParts, 'generation' | 'hooksUrl'> & { readonly handed: Pick<HandshakeSecrets, 'find'> }
 
-/** Headers of the connection or of the encoding of the bytes. A copied request may have them. */
+/** Headers of the connection, of the encoding of the bytes, and of the gateway, which begin with a colon. A copied request may have them. */
 const connectionHeader =
-  /^(host|connection|keep-alive|content-length|transfer-encoding|content-encoding|accept-encoding|te|expect|upgrade|trailer)$/i
+  /^(host|connection|keep-alive|content-length|transfer-encoding|content-encoding|accept-encoding|te|expect|upgrade|trailer|:.*)$/i
 const sendMs = 60_000
 
 /** Sends a request to the hook port, with the proof of its sender or the hook token, like `hookloom send`. */
