@@ -13,9 +13,12 @@ import { sourceKinds, sources } from '../plugins/sources/index.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
 import { createEditorConfig } from './scaffold/folder.ts'
 import { renderFile } from './scaffold/files.ts'
+import { renewSchema } from './scaffold/known-schema.ts'
 import { quoteShellWord } from '../base/shell.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
-import { renderFields } from './terminal/print.ts'
+import { cutLine, renderFields } from './terminal/print.ts'
+import { loadGeneration } from './types.ts'
+import { pluginsDir, toPluginEntry } from './scaffold/plugin-files.ts'
 
 /** Throws `usage-invalid` for an invalid name and for that of a built-in plugin, `config-invalid` if a file exists. */
 export async function createPlugin(
@@ -25,8 +28,8 @@ export async function createPlugin(
   const { dir, env } = context
   checkName(name, kind)
   const { config, text } = loadConfig({ dir, env })
-  const entry = `./plugins/${name}.ts`
-  const folder = join(dir, 'hooks', 'plugins')
+  const entry = toPluginEntry(name)
+  const folder = join(dir, pluginsDir)
   // write the plugin before its name in the configuration: a gateway that watches must never look for a missing file
   const files = [
     [join(folder, `${name}.test.ts`), renderFile(`plugin-${kind}.test.txt`, { name })],
@@ -46,6 +49,7 @@ export async function createPlugin(
   if (edited !== undefined) {
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
     made.push(['changed', join(dir, configFile)])
+    await renewSchema(context, loadGeneration)
   }
   context.print(renderFields(made))
   const { place, lines } = renderSection(name, kind)
@@ -63,6 +67,11 @@ export async function createPlugin(
 }
 
 function checkName(name: string, kind: PluginKind): void {
+  if (name.includes('/') && !/^\.{0,2}\//.test(name))
+    throw new Problem(
+      'usage-invalid',
+      `A new plugin is a file in ${pluginsDir}, and "${cutLine(name, 60)}" is the name of a package. To use a package, install it with npm in the config directory, and add its name to "plugins" in ${configFile}.`,
+    )
   if (!/^[a-z][a-z\d-]{0,63}$/.test(name))
     throw new Problem(
       'usage-invalid',

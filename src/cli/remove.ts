@@ -1,4 +1,4 @@
-// Removes what `hookloom new`, `add transform` and `add preset` made. Deletes no edited file without --force.
+// Removes what `hookloom new`, `new plugin`, `add transform` and `add preset` made. Deletes no edited file without --force.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
@@ -14,9 +14,11 @@ import { parseFixture } from '../gateway/replay/fixture-files.ts'
 import { resolveTransformsRoot } from '../core/transforms/root.ts'
 import { readMatch } from './add.ts'
 import { isFirstFixture, isFirstModule } from './scaffold/first-transform.ts'
+import { renewSchema } from './scaffold/known-schema.ts'
+import { listPluginFiles, toPluginEntry } from './scaffold/plugin-files.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, renderFields } from './terminal/print.ts'
-import { isTypesFile, toTypesFile } from './types.ts'
+import { isTypesFile, loadGeneration, toTypesFile } from './types.ts'
 
 type RemoveOptions = { readonly name: string; readonly isForced: boolean }
 
@@ -25,9 +27,12 @@ export async function remove(context: Context, { name, isForced }: RemoveOptions
   const loaded = loadConfig(context)
   const module = `${name.replace(/\.ts$/, '')}.ts`
   const root = await resolveTransformsRoot(context.dir, loaded.config.hooks)
-  const change = removeFromConfig(loaded, name, module)
-  // a name of another form is that of a preset only, and no path
-  const files = /^[A-Za-z][\w-]*(\.ts)?$/.test(name) ? listFiles(root, module) : []
+  const found = {
+    change: removeFromConfig(loaded, name, module),
+    files: listNamedFiles(name, () => listFiles(root, module)),
+  }
+  const isNone = found.files.length === 0 && found.change.done.length === 0
+  const { change, files } = isNone ? findPlugin(context.dir, loaded, name) : found
   if (files.length === 0 && change.done.length === 0) throw new Problem('not-found', describeUnknown(loaded, name))
   const edited = isForced ? [] : files.filter(({ isMade }) => !isMade).map(({ file }) => file)
   if (edited.length > 0) {
@@ -45,6 +50,7 @@ export async function remove(context: Context, { name, isForced }: RemoveOptions
   }
   // the configuration first: a gateway that watches must not read a mapping whose module is gone
   if (change.text !== loaded.text) await writeFileAtomic(join(context.dir, configFile), change.text, privateMode)
+  if (isNone) await renewSchema(context, loadGeneration)
   const types = change.hooks.map((hook) => join(root, toTypesFile(hook))).filter(isTypesFile)
   const gone = [...files.map(({ file }) => file), ...types]
   for (const file of gone) rmSync(file)
@@ -54,6 +60,30 @@ export async function remove(context: Context, { name, isForced }: RemoveOptions
   const left = change.variables.filter((variable) => !change.text.includes(`\${${variable}}`))
   if (left.length > 0) context.print(`\n${left.join(', ')} in .env is no longer used. It was left there.`)
   return exitCodes.ok
+}
+
+/** A name of another form is that of a preset only, and no path. */
+function listNamedFiles(name: string, list: () => Made[]): Made[] {
+  return /^[A-Za-z][\w-]*(\.ts)?$/.test(name) ? list() : []
+}
+
+/** The entry of `plugins` with the files of the plugin. Throws `conflict` if a mapping uses it; the rules of the configuration find any other use. */
+function findPlugin(
+  dir: string,
+  { text, config }: LoadedConfig,
+  name: string,
+): { change: ConfigChange; files: Made[] } {
+  const index = config.plugins.indexOf(toPluginEntry(name))
+  const files = listNamedFiles(name, () => listPluginFiles(dir, name))
+  const unchanged = { text, done: [], hooks: [], variables: [] }
+  if (index < 0) return { change: unchanged, files }
+  const user = config.hooks.mappings.findIndex(
+    ({ verify, recover }) => verify?.scheme === name || recover?.sender === name,
+  )
+  if (user >= 0)
+    throw new Problem('conflict', `hooks.mappings[${user}] uses "${name}". Remove that first. Nothing was changed.`)
+  const done = [['removed', `"${toPluginEntry(name)}" from plugins`]] as const
+  return { change: { ...unchanged, text: editConfig(text, ['plugins', index], undefined), done }, files }
 }
 
 const toFixtures = (module: string) => module.replace(/\.ts$/, '.fixtures')
@@ -91,7 +121,7 @@ function readText(file: string): string | undefined {
 /** `hooks`: those that no mapping has any more. `variables`: those that the removed parts read. */
 type ConfigChange = {
   readonly text: string
-  readonly done: readonly [string, string][]
+  readonly done: readonly (readonly [string, string])[]
   readonly hooks: readonly string[]
   readonly variables: readonly string[]
 }
@@ -158,8 +188,9 @@ function describeUnknown({ config }: LoadedConfig, name: string): string {
   const names = [
     ...config.hooks.mappings.flatMap(({ transform }) => transform?.module.replace(/\.\w+$/, '') ?? []),
     ...config.hooks.presets.map((entry) => (typeof entry === 'string' ? entry : entry.name)),
+    ...config.plugins.flatMap((entry) => /^\.\/plugins\/(.+)\.ts$/.exec(entry)?.[1] ?? []),
   ]
   const near = findNearest(name, names)
   const next = near === undefined ? '' : ` Did you mean "${near}"?`
-  return `No transform, mapping of one or preset has the name "${cutLine(name, 60)}".${next}`
+  return `No transform, mapping of one, preset or plugin of hooks/plugins has the name "${cutLine(name, 60)}".${next}`
 }

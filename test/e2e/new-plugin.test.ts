@@ -1,5 +1,5 @@
 // `hookloom new plugin`: what it writes has no error in an editor, passes its own test, and loads with its section.
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import ts from 'typescript'
 import { expect, test, vi } from 'vitest'
@@ -90,6 +90,7 @@ test.each([
   ['stripe', 'outbox', 'The outbox "stripe" is built in.'],
   ['gmail', 'source', 'The source "gmail" is built in.'],
   ['../tide', 'channel', 'has only lower-case letters'],
+  ['@acme/tide', 'channel', 'is the name of a package. To use a package, install it with npm'],
   ['tide', 'preset', 'Expected one of channel, runner, sender, outbox, source'],
 ])('hookloom new plugin %s --kind %s is refused', async (name, kind, why) => {
   const dir = makeConfigDir()
@@ -97,4 +98,58 @@ test.each([
     code: 64,
     stderr: expect.stringContaining(why),
   })
+})
+
+test('the schema of the editor knows a plugin as soon as it is made, and no longer when it is removed', async () => {
+  const dir = join(makeFolder(), 'config')
+  await runCommand(['init'], { dir })
+  const readKinds = () =>
+    JSON.stringify(JSON.parse(readFileSync(join(dir, 'hookloom.schema.json'), 'utf8')).properties.runners)
+  const before = readKinds()
+  await runCommand(['new', 'plugin', 'tide', '--kind', 'runner'], { dir })
+  expect(readKinds()).toContain('"tide"')
+  expect(await runCommand(['remove', 'tide'], { dir })).toMatchObject({ code: 0, stderr: '' })
+  expect(readKinds()).toBe(before)
+})
+
+test.each(kinds)('hookloom remove undoes hookloom new plugin --kind %s', async (kind) => {
+  const dir = makeConfigDir({ config: { plugins: ['@acme/hookloom-harbour'] } })
+  const read = () => readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
+  const before = read()
+  await runCommand(['new', 'plugin', 'tide', '--kind', kind], { dir })
+  const removed = await runCommand(['remove', 'tide'], { dir })
+  expect(removed).toMatchObject({ code: 0, stderr: '' })
+  expect(removed.stdout).toMatch(/removed +"\.\/plugins\/tide\.ts" from plugins\n.*tide\.ts\n.*tide\.test\.ts/)
+  expect(JSON.parse(read())).toEqual(JSON.parse(before))
+  expect(['.ts', '.test.ts'].filter((end) => existsSync(join(dir, place + end)))).toEqual([])
+})
+
+test('hookloom remove deletes an edited plugin only with --force, and without it nothing', async () => {
+  const dir = makeConfigDir()
+  await runCommand(['new', 'plugin', 'tide'], { dir })
+  writeFileSync(join(dir, `${place}.ts`), '// mine')
+  const before = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
+  const refused = await runCommand(['remove', 'tide'], { dir })
+  expect(refused).toMatchObject({ code: 65, stderr: expect.stringContaining('tide.ts') })
+  expect(refused.stderr).not.toContain('tide.test.ts')
+  expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).toBe(before)
+  expect(await runCommand(['remove', 'tide', '--force'], { dir })).toMatchObject({ code: 0 })
+  expect(existsSync(join(dir, `${place}.ts`))).toBe(false)
+})
+
+test.each([
+  ['channels', { tide: { url: 'https://tide.test/', token: 'tk_0123456789', to: 'builds' } }, 'channel'],
+  ['runners', { mine: { kind: 'tide', url: 'https://tide.test/', token: 'tk_0123456789' } }, 'runner'],
+  ['hooks', { mappings: [{ match: { path: 'tide' }, verify: { scheme: 'tide', secret: 'x'.repeat(16) } }] }, 'sender'],
+  ['hooks', { mappings: [{ match: { path: 'tide' }, recover: { sender: 'tide' } }] }, 'outbox'],
+] as const)('hookloom remove keeps a plugin that a section of %s uses, and names it', async (key, section, kind) => {
+  const dir = makeConfigDir()
+  const file = join(dir, 'hookloom.jsonc')
+  await runCommand(['new', 'plugin', 'tide', '--kind', kind], { dir })
+  const before = editConfig(readFileSync(file, 'utf8'), [key], section)
+  writeFileSync(file, before)
+  const refused = await runCommand(['remove', 'tide'], { dir })
+  expect(refused.code).not.toBe(0)
+  expect(refused.stderr).toContain(key)
+  expect(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')).toBe(before)
 })

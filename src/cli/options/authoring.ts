@@ -117,10 +117,10 @@ function addWritingCommands(program: CliCommand): void {
     .command('remove')
     .summary('undo "new" and "add"')
     .description(
-      'Removes a transform with its fixtures, its types and its mapping, or a preset. Removes nothing if a file was edited since ' +
-        '"hookloom new" or "hookloom add" wrote it. Secrets in .env stay.',
+      'Removes a transform with its fixtures, its types and its mapping, or a preset, or a plugin with its test. Removes nothing if a file was edited ' +
+        'since "hookloom new" or "hookloom add" wrote it. Secrets in .env stay.',
     )
-    .argument('<name>', 'name of the transform or of the preset')
+    .argument('<name>', 'name of the transform, preset or plugin')
     .option('--force', 'remove edited files too')
     .examples('hookloom remove greet', 'hookloom remove greet --force')
     .run(async (context, name: string, { force = false }: { force?: boolean }) =>

@@ -10,6 +10,7 @@ import { loadPlugins } from '../../gateway/reload/plugins.ts'
 import { createLoader } from '../../gateway/reload/loader.ts'
 import { collectKnownPayloads } from '../../gateway/replay/learnt-paths.ts'
 import { readStore } from '../gateway/stored.ts'
+import { Problem } from '../../core/model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { schemaFile } from './folder.ts'
 
@@ -18,9 +19,18 @@ export async function writeKnownSchema(context: Context, generation: Generation)
   const file = join(context.dir, schemaFile)
   if (!existsSync(file)) return
   const parts = { dir: context.dir, generation }
-  const known = await readStore(context, undefined, (store) => collectKnownPayloads({ ...parts, store }))
-  if (known === undefined) return
+  const stored = await readStore(context, undefined, (store) => collectKnownPayloads({ ...parts, store }))
+  const known = stored ?? (await collectKnownPayloads({ ...parts, store: undefined }))
   const { plugins } = await loadPlugins({ names: generation.config.plugins }, createLoader(context.dir))
   const text = renderConfigSchema(known, plugins)
   if (readFileSync(file, 'utf8') !== text) await writeFileAtomic(file, text, codeMode)
+}
+
+/** Updates the file after a command has changed `plugins`. A configuration that does not load leaves it as it is: the next `hookloom dev` updates it. */
+export async function renewSchema(context: Context, load: (context: Context) => Promise<Generation>): Promise<void> {
+  try {
+    await writeKnownSchema(context, await load(context))
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+  }
 }
