@@ -78,27 +78,23 @@ type Writing = {
 async function writeFiles({ files, source, account }: ItemFiles, writing: Writing): Promise<string[]> {
   const { folder, room, limit, context } = writing
   const named = files.map((file) => ({ ...file, name: toFileName(file.name, (room.number += 1)), number: room.number }))
+  const refuseAll = (why: string) => named.map(({ name }) => `${name}: not kept, because ${why}.`)
+  if (typeof folder === 'string') return refuseAll(folder)
   const wanted = named.filter((file) => findRefusal(file, room) === undefined)
   const lines = new Map(named.map((file) => [file, `${file.name}: not kept, because ${findRefusal(file, room)}.`]))
-  const found =
-    typeof folder === 'string'
-      ? folder
-      : context.readSourceFiles({
-          source,
-          account,
-          refs: wanted.map(({ ref }) => ref),
-          maxBytes: maxFileBytes,
-          signal: limit,
-        })
-  if (typeof found === 'string' || typeof folder === 'string')
-    return named.map(({ name }) => `${name}: not kept, because ${String(found)}.`)
+  if (wanted.length === 0) return [...lines.values()]
+  const refs = wanted.map(({ ref }) => ref)
+  const found = context.readSourceFiles({ source, account, refs, maxBytes: maxFileBytes, signal: limit })
+  if (typeof found === 'string') return refuseAll(found)
   const contents = untilAborted(found, limit)
-  for (const file of wanted) {
-    const { value, done } = await contents.next()
-    const bytes = done === true ? undefined : value
-    lines.set(file, await write(file.name, bytes, writing))
+  try {
+    for (const file of wanted) {
+      const { value } = await contents.next()
+      lines.set(file, await write(file.name, value, { folder, room }))
+    }
+  } finally {
+    await contents.return(undefined)
   }
-  await contents.return(undefined)
   return [...lines.values()]
 }
 
@@ -107,8 +103,13 @@ function findRefusal({ bytes = 0, number }: SourceFile & { readonly number: numb
   return bytes > maxFileBytes ? tooLarge : room.bytes + bytes > maxTurnBytes ? tooMuch : undefined
 }
 
-async function write(name: string, bytes: Uint8Array | undefined, { folder, room }: Writing): Promise<string> {
-  if (typeof folder === 'string' || bytes === undefined) return `${name}: gone, because its source no longer has it.`
+/** `bytes`: undefined if the source no longer has the file. */
+async function write(
+  name: string,
+  bytes: Uint8Array | undefined,
+  { folder, room }: { readonly folder: RunFolder; readonly room: Room },
+): Promise<string> {
+  if (bytes === undefined) return `${name}: gone, because its source no longer has it.`
   const refusal = findRefusal({ name, ref: name, bytes: bytes.length, number: 0 }, room)
   if (refusal !== undefined) return `${name}: not kept, because ${refusal}.`
   room.bytes += bytes.length
@@ -116,7 +117,10 @@ async function write(name: string, bytes: Uint8Array | undefined, { folder, room
 }
 
 /** The entries, until the signal: the code of a source may ignore it. */
-async function* untilAborted<Entry>(entries: AsyncIterable<Entry>, signal: AbortSignal): AsyncGenerator<Entry> {
+async function* untilAborted<Entry>(
+  entries: AsyncIterable<Entry>,
+  signal: AbortSignal,
+): AsyncGenerator<Entry, undefined, void> {
   const iterator = entries[Symbol.asyncIterator]()
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -126,7 +130,7 @@ async function* untilAborted<Entry>(entries: AsyncIterable<Entry>, signal: Abort
     for (;;) {
       signal.throwIfAborted()
       const next = await Promise.race([iterator.next(), aborted])
-      if (next.done === true) return
+      if (next.done === true) return undefined
       yield next.value
     }
   } finally {

@@ -65,6 +65,9 @@ async function runTurn(
   const session = await readSession(store, planned, { agent, runner })
   const workspace = runner.usesWorkspace === false ? undefined : agent.workspace
   await prepareWorkspace(workspace)
+  const plans = planned.kind === 'agent' ? [...gathered.plans, planned] : []
+  const files = await fetchFiles(plans, { jobId: job.id, runner, workspace }, context)
+  if (files.kind !== 'ready') return files
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
   const spentMs = findSpentMs(job)
@@ -87,9 +90,6 @@ async function runTurn(
     hops: hops + 1,
     deadline: clock() + ms,
   }
-  const plans = planned.kind === 'agent' ? [...gathered.plans, planned] : []
-  const files = await fetchFiles(plans, { jobId: job.id, runner, workspace }, context)
-  if (files.kind !== 'ready') return files
   const draft = (shown: TurnContext) => ({
     ...request,
     history: shown.history,
