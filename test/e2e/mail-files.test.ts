@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { buildMail, type Dovecot, dovecotMissing, startDovecot, user } from './fakes/dovecot.ts'
 import { startGoogle } from './fakes/google.ts'
-import { makeConfigDir } from './gateway.ts'
+import { makeConfigDir, startGateway } from './gateway.ts'
 import { makeMailDir } from './gmail-stage.ts'
 import { toImapConfig } from './imap-stage.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
@@ -128,6 +128,26 @@ describe.skipIf(dovecotMissing !== undefined)(
       const { prompt, files } = await readShown(gateway)
       expect(prompt).toContain('\n1-big.zip: not kept, because it is over 10 MiB.\n')
       expect(files['2-a.pdf']?.toString()).toBe('%PDF')
+    })
+
+    test('a kill between the store and the run loses no file, also of a list that is split into runs', async () => {
+      const mapping = { id: 'mail', match: { path: 'imap' }, forEach: 'messages', messageTemplate: 'x', deliver: false }
+      const { hooks } = toImapConfig(server, { attachments: true }) as { hooks: object }
+      const config = { ...reading, hooks: { ...hooks, mappings: [mapping] } }
+      const first = await startGateway({ config })
+      await first.printed(/watched from now on/)
+      const { dir } = first
+      await runCommand(['pause', 'all', '--reason', 'a test'], { dir })
+      server.deliver(buildMixed('files', [toPart('filename=a.pdf', Buffer.from('%PDF'))]))
+      const count = async () => (await readStore(dir, (store) => store.deliveries({ limit: 9 }))).length
+      await expect.poll(count).toBe(1)
+      await first.kill()
+      const second = await startGateway({ dir })
+      await runCommand(['resume', 'all'], { dir })
+      const { files } = await readShown({ dir })
+      expect(files['1-a.pdf']?.toString()).toBe('%PDF')
+      expect(await count()).toBe(1)
+      await second.stop()
     })
 
     test.each([
