@@ -5,5 +5,5 @@ export const mailAttachments = z
   .boolean()
   .default(false)
   .describe(
-    'Whether a run gets the attachments of its mail as files in the workspace of its agent: at most 20, of 10 MiB each and 25 MiB in all. Only the runner `command` opens files.',
+    'Whether a run gets the attachments of its mail as files in the workspace of its agent: at most 20, of 10 MiB each and 25 MiB in all. Only claude, codex and runners of the kind `command` open files.',
   )

@@ -9,7 +9,7 @@ import { type ConfigIssue, type ConfigPath, toIssue } from '../../core/model/iss
 import { findMappingAgentId } from './rules.ts'
 import type { Mapping } from '../../core/model/mapping.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
-import { isForwarded, findModelFault } from './plan-settings.ts'
+import { chooseRunner, isForwarded, findModelFault } from './plan-settings.ts'
 
 /** An unknown name is a warning, not an error: a request or a transform may still choose another one. */
 export function findConfigWarnings(config: Config): ConfigIssue[] {
@@ -30,7 +30,28 @@ export function findConfigWarnings(config: Config): ConfigIssue[] {
     ]),
     ...findRecipientIssues(config),
     ...findBudgetWarnings(config),
+    ...findAttachmentIssues(config),
   ]
+}
+
+/** Kinds of runners whose agents cannot open files of a workspace. Those of a plugin may open them. */
+const kindsWithoutFiles: readonly string[] = ['openclaw', 'workspace-agent', 'claude-routine']
+
+/** Reports a mailbox whose attachments no agent can open. */
+function findAttachmentIssues(config: Config): ConfigIssue[] {
+  const { agents, hooks, runners } = config
+  const ids = ['main', ...agents.list.map(({ id }) => id)]
+  const mayOpen = ids.some((id) => {
+    const name = chooseRunner(config, id)
+    const kind = Object.hasOwn(runners, name) ? runners[name]?.kind : undefined
+    return name === 'claude' || name === 'codex' || (kind !== undefined && !kindsWithoutFiles.includes(kind))
+  })
+  if (mayOpen) return []
+  const why =
+    'has no effect, because no agent has a runner that opens files. Give one the runner claude or codex, or a runner of the kind "command".'
+  return (['gmail', 'imap'] as const).flatMap((name) =>
+    hooks[name]?.attachments === true ? [toIssue(['hooks', name, 'attachments'], why)] : [],
+  )
 }
 
 function findAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {

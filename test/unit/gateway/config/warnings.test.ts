@@ -90,6 +90,11 @@ describe('findings of doctor', () => {
       'channels.default has no recipient. Replies that name no recipient cannot be sent. Set channels.default.to, or channels.telegram.to.',
     ],
     [
+      'attachments that no agent can open',
+      { hooks: { gmail: { attachments: true } }, rest: { agents: { defaults: { runner: 'ai' } } } },
+      'hooks.gmail.attachments has no effect, because no agent has a runner that opens files. Give one the runner claude or codex, or a runner of the kind "command".',
+    ],
+    [
       'a mapping that an earlier one shadows',
       { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: '/a/', event: 'push' } }] } },
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
