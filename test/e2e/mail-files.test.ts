@@ -210,6 +210,19 @@ describe('attachments by Gmail', () => {
     expect(prompt).toContain('1-invoice.pdf: gone, because its source no longer has it.')
   })
 
+  test('a run on a gateway that does not watch the mailbox has its file too', async () => {
+    const { google, gateway } = await start({ attachments: true })
+    await runCommand(['pause', 'all', '--reason', 'a test'], { dir: gateway.dir })
+    google.mailbox.receive({ id: 'a', subject: 'a', payload: invoice('att-1'), stored: { 'att-1': '%PDF-1.7' } })
+    const count = async () => (await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))).length
+    await expect.poll(count, { timeout: 20_000 }).toBe(1)
+    await gateway.stop()
+    const other = await startInside({ dir: gateway.dir, env: { HOOKLOOM_SKIP_GMAIL: '1' } })
+    await runCommand(['resume', 'all'], { dir: gateway.dir })
+    expect((await readShown(other)).files['1-invoice.pdf']?.toString()).toBe('%PDF-1.7')
+    await other.stop()
+  })
+
   test('while Gmail refuses, the run waits for its file', async () => {
     const { google, gateway } = await start({ attachments: true })
     google.fail('/attachments/', { status: 403, body: { error: { code: 403 } } })
