@@ -12,6 +12,8 @@ export type OutboxTrial = {
   readonly renewed: object
   /** The ids of the deliveries that the API lists, the newest first. More than one page of them checks the paging. */
   readonly ids: readonly string[]
+  /** Of `ids`, the deliveries of which the API says that the receiver did not accept them: those that are fetched. */
+  readonly undelivered: readonly string[]
   /** The answers of the API. No request leaves the process. */
   respond(request: Request): Response | Promise<Response>
 }
@@ -70,7 +72,7 @@ function checkNames<Options>(
 
 function checkList<Options>(
   { remembers }: OutboxDefinition<Options>,
-  { ids }: OutboxTrial,
+  { ids, undelivered }: OutboxTrial,
   { pages, isEndless, hasTimes }: Listed & { readonly hasTimes: boolean },
 ): string[] {
   const attempts = pages.flatMap((page) => page.attempts)
@@ -81,6 +83,11 @@ function checkList<Options>(
   const missing = ids.filter((id) => !listed.has(id))
   if (missing.length > 0) broken.add(`pages leaves out ${missing.length} of ${ids.length} deliveries: ${missing[0]}.`)
   for (const id of listed) if (!ids.includes(id)) broken.add(`pages lists ${JSON.stringify(id)}, which is no delivery.`)
+  const delivered = new Set(attempts.flatMap(({ id, isDelivered }) => (isDelivered ? [id] : [])))
+  const lost = undelivered.find((id) => delivered.has(id))
+  if (lost !== undefined) broken.add(`pages says that ${lost} was delivered, so it would never be fetched.`)
+  const again = ids.find((id) => listed.has(id) && !delivered.has(id) && !undelivered.includes(id))
+  if (again !== undefined) broken.add(`pages says that ${again} was not delivered, so it would be fetched.`)
   for (const [index, { place, request, headers }] of attempts.entries()) {
     const before = attempts[index - 1]
     if (!Number.isFinite(place)) broken.add('The place of an attempt is no number.')

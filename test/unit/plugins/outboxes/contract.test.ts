@@ -15,17 +15,21 @@ vi.setConfig({ testTimeout: 30_000 })
 const sent = (count: number, send: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => send(index))
 
-/** The API of each sender with more than one page of deliveries, if it has pages: its URL, the options, and the ids. */
-const apis: Readonly<Record<string, () => Promise<{ url: string; options: object; token: string; ids: string[] }>>> = {
+type Api = { url: string; options: object; token: string; ids: string[]; delivered?: string[] }
+
+/** The API of each sender with more than one page of deliveries, if it has pages: its URL, the options, the ids, and those that were delivered. */
+const apis: Readonly<Record<string, () => Promise<Api>>> = {
   async github() {
     const fake = await startGitHub({ clock: Date.now, pageSize: 2 })
     const options = { repository: 'acme/app', hookId: '77', baseUrl: fake.url }
-    return { url: fake.url, options, token: githubToken, ids: sent(5, () => fake.addAttempt()) }
+    const ids = sent(5, (index) => fake.addAttempt(index === 2 ? { status: 200 } : {}))
+    return { url: fake.url, options, token: githubToken, ids, delivered: ids.slice(2, 3) }
   },
   async gitlab() {
     const fake = await startGitLab({ clock: Date.now })
     const options = { project: 'acme/app', hookId: '5', baseUrl: `${fake.url}/api/v4` }
-    return { url: fake.url, options, token: gitlabToken, ids: sent(45, () => fake.addAttempt()) }
+    const ids = sent(45, (index) => fake.addAttempt(index === 2 ? { status: '200' } : {}))
+    return { url: fake.url, options, token: gitlabToken, ids, delivered: ids.slice(2, 3) }
   },
   async stripe() {
     const fake = await startStripe({ clock: Date.now })
@@ -34,9 +38,10 @@ const apis: Readonly<Record<string, () => Promise<{ url: string; options: object
   },
   async basecamp() {
     const fake = await startBasecamp({ clock: Date.now })
-    for (const id of [7, 8]) fake.addAttempt(id)
+    fake.addAttempt(7, 500)
+    fake.addAttempt(8, 200)
     const options = { account: '195539477', hookId: '3', contact: 'ops@example.org', baseUrl: fake.url }
-    return { url: fake.url, options, token: basecampToken, ids: ['7', '8'] }
+    return { url: fake.url, options, token: basecampToken, ids: ['7', '8'], delivered: ['8'] }
   },
   async shopify() {
     const fake = await startShopify({ clock: Date.now })
@@ -53,13 +58,16 @@ const apis: Readonly<Record<string, () => Promise<{ url: string; options: object
 }
 
 test.each(outboxes)('the outbox $name keeps the promises of an outbox', async (definition) => {
-  const { url, options, token, ids } = (await apis[definition.name]?.()) ?? { url: '', options: {}, token: '', ids: [] }
+  const api = await apis[definition.name]?.()
+  if (api === undefined) throw new Error(`no API of ${definition.name}`)
+  const { url, options, token, ids, delivered = [] } = api
   const usualFetch = globalThis.fetch
   const asked: string[] = []
   const broken = await checkOutbox(definition, {
     options: { ...options, token },
     renewed: { ...options, token: 'another-credential' },
     ids: ids.toReversed(),
+    undelivered: ids.filter((id) => !delivered.includes(id)),
     respond(request) {
       asked.push(request.url)
       return usualFetch(request)
@@ -79,6 +87,7 @@ const trial: OutboxTrial = {
   options: { token: 'tk_0123456789' },
   renewed: { token: 'tk_9876543210' },
   ids,
+  undelivered: ids.slice(0, 4),
   respond({ url, method }) {
     const { pathname, searchParams } = new URL(url)
     if (pathname === '/hook') return Response.json({ isOn: method === 'PATCH' })
@@ -92,7 +101,7 @@ const toAttempt = (id: string) => ({
   id,
   ref: id,
   place: Number(id.slice(2)),
-  isDelivered: false,
+  isDelivered: id === 'd-1',
   headers: { 'x-id': id },
 })
 
@@ -188,6 +197,26 @@ test.each<[what: string, change: Parameters<typeof check>[0], broken: string]>([
       },
     }),
     'pages does not list the newest attempt first.',
+  ],
+  [
+    'takes each delivery for delivered',
+    (_, call) => ({
+      async *pages() {
+        for await (const { attempts } of readPages(call))
+          yield { attempts: attempts.map((attempt) => ({ ...attempt, isDelivered: true })) }
+      },
+    }),
+    'pages says that d-5 was delivered, so it would never be fetched.',
+  ],
+  [
+    'takes no delivery for delivered',
+    (_, call) => ({
+      async *pages() {
+        for await (const { attempts } of readPages(call))
+          yield { attempts: attempts.map((attempt) => ({ ...attempt, isDelivered: false })) }
+      },
+    }),
+    'pages says that d-1 was not delivered, so it would be fetched.',
   ],
   [
     'gives each attempt an id of its own',
