@@ -1,10 +1,9 @@
 // Fetches the certificates and keys of a scheme, only from the hosts that the scheme allows: https, no redirect, no private address, a limit of
 // time, size and number. The URL may come from an attacker.
 import type { PinRule, PinnedFetchResult, PinnedFetch } from '../../../model/proof.ts'
-import { lookup } from 'node:dns'
 import { get } from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
+import { lookupPublic } from '../../../base/public-address.ts'
 
 const timeoutMs = 5_000
 const maxBytes = 65_536
@@ -156,20 +155,3 @@ export const overHttps: Transport = (url) =>
     })
     request.on('error', reject)
   })
-
-/** Whether an address is one of this machine or this network, is otherwise not public, or is no address. No connection is made to it. */
-export function isPrivateAddress(address: string): boolean {
-  // `process` also reads an IPv4 address in IPv6 form
-  return !ipaddr.isValid(address) || isIP(address) === 0 || ipaddr.process(address).range() !== 'unicast'
-}
-
-/** Connects to the same addresses that were checked, so that the name cannot change in between. */
-const lookupPublic: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    const first = addresses?.[0]
-    if (error !== null || first === undefined) return callback(error ?? new Error('no address'), '')
-    if (addresses.some(({ address }) => isPrivateAddress(address))) return callback(new Error('a private address'), '')
-    if (options.all === true) callback(null, addresses)
-    else callback(null, first.address, first.family)
-  })
-}

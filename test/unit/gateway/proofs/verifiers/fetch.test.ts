@@ -1,9 +1,9 @@
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { isPrivateAddress } from '../../../../../src/base/public-address.ts'
 import {
   createPinnedFetch,
-  isPrivateAddress,
   markUseful,
   overHttps,
   type Transport,
