@@ -44,6 +44,7 @@ import { createModuleState } from './gateway/deliveries/module-state.ts'
 import { createSettler } from './gateway/deliveries/settle.ts'
 import { createHandshakeSecrets, withSaveListener } from './gateway/http/handshake-secrets.ts'
 import { createSourceReader } from './gateway/deliveries/source-files.ts'
+import { createRunnerPasses } from './gateway/deliveries/runner-passes.ts'
 import { createSources } from './gateway/deliveries/sources.ts'
 import { createNode } from './gateway/jobs/node.ts'
 import { createReadiness } from './gateway/http/readiness.ts'
@@ -54,6 +55,7 @@ import { createReceiver } from './gateway/http/receive.ts'
 import { createRefuser, describeRefusal, logInternalError, type OnRefused } from './gateway/http/refuse.ts'
 import { createRuns } from './gateway/http/runs.ts'
 import { createAwaits } from './gateway/http/awaits.ts'
+import { createServed } from './gateway/http/served.ts'
 import { createWaiters } from './gateway/http/waiters.ts'
 import { recordRefusal } from './gateway/http/spans.ts'
 import { createRepeats, toRepeatedDelivery } from './gateway/deliveries/repeats.ts'
@@ -71,6 +73,7 @@ import { createThrottle } from './gateway/http/throttle.ts'
 import type { LeaseTimes } from './store/named-leases.ts'
 import { openStore } from './store/open.ts'
 import { createRetention } from './store/retention.ts'
+import { createRunnerState } from './store/runner-state.ts'
 import type { Clock, OpenedStore, Store } from './store/store.ts'
 
 export type HookloomOptions = {
@@ -211,6 +214,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     config: () => generation().config,
     ownParts: live.ownParts,
     readSourceFiles: createSourceReader({ dir, generation, own: () => live.ownParts().sources, clock }),
+    openState: (id) => createRunnerState({ store, id, clock }),
     store,
     write: options.write ?? (({ text }) => void process.stdout.write(text)),
     env: settings,
@@ -263,6 +267,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     jobs.refresh,
     (next) => sources.apply(next.config),
     () => recovery.apply(),
+    () => runnerPasses.apply(),
+    () => served.end(),
     () => void node.join(),
     (_next, { retryable, retired }) => {
       void drain.drain(retryable)
@@ -328,6 +334,13 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     log,
   })
 
+  const runnerPasses = createRunnerPasses({
+    runners: () => Object.keys(generation().config.runners).flatMap((name) => jobs.findRunner(name) ?? []),
+    duty: duties.runners,
+    clock,
+    log,
+  })
+
   // 6. The parts that run code without effects.
   const createThreads = runtime.createReplayThreads
   const edited = live.requireEdited
@@ -369,6 +382,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('what was repeated and learnt', () => Promise.all([repeats.stop(), shapes.stop()]))
   stops.add('the watch of the senders', senders.start())
   stops.add('the sources', () => sources.stop())
+  stops.add('the passes of the runners', () => runnerPasses.stop())
   stops.add('the questions to senders', () => recovery.stop())
   const keys = createSealKeys()
   const quarantine = createQuarantine({ store, generation, keys, clock, log })
@@ -381,13 +395,15 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const admission = createAdmission({ access, tokens, signers, unnamedProxies })
   stops.add('the log of refusals', () => refusalLog.stop())
   const waiters = createWaiters({ store, access, generation, log })
+  const served = createServed(admission)
   const receiver = createReceiver({
     generation,
     acquire,
-    entry: createEntry({ admission, handed, refusals, quarantine }),
+    entry: createEntry({ admission, handed, refusals, quarantine, findRunner: jobs.findRunner }),
     arrivals: createArrivals({ store, settler, rerunner, onRepeated, clock, newId, development }),
     runs: createRuns({ store, access, auditor, waiters, generation, lookForJobs, clock, log }),
     awaits: createAwaits({ store, waiters, clock }),
+    served,
     refuse: createRefuser({ admission, quarantine, onRefused, clock, development }),
     refusals,
     quarantine,
@@ -484,12 +500,19 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   // added last, so stopped first: a balancer must know of the stop before the hook port closes, and no waiting request may delay it
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', waiters.stop)
+  stops.add('the streams of the runners', served.end)
   void drain.resume()
   noteStart(auditor, info())
   await live.watch()
   void warn(generation())
   // last: from now on the caller can name the plugin whose timer throws
-  node.start({ jobs, drain, recovery, mailbox: { apply: () => sources.apply(generation().config) } })
+  node.start({
+    jobs,
+    drain,
+    recovery,
+    runners: runnerPasses,
+    mailbox: { apply: () => sources.apply(generation().config) },
+  })
   const { status, reload, describeThrower } = live
   const stop = (signal?: string) => noteStop(auditor, signal, stops.run)
   return { url, adminUrl, handler, generation, status, reload, describeThrower, stop }
@@ -497,9 +520,9 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   /** The state of the saved files, and the problems of the mailbox. */
   function readStatus() {
     const saved = live.status()
-    const troubles = sources
-      .list()
-      .flatMap(({ label, problems }) => problems.map((problem) => ({ detail: `${label}: ${problem}` })))
+    const troubles = [...sources.list(), ...runnerPasses.list()].flatMap(({ label, problems }) =>
+      problems.map((problem) => ({ detail: `${label}: ${problem}` })),
+    )
     return { ...saved, degraded: saved.degraded || troubles.length > 0, problems: [...saved.problems, ...troubles] }
   }
 }

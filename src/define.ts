@@ -41,7 +41,18 @@ export type {
   SentRequest,
 } from './model/outbox.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
-export type { RunIO, Runner, RunnerDefinition, RunnerHost, RunnerParts, RunRequest, RunResult } from './model/runner.ts'
+export type {
+  RunIO,
+  Runner,
+  RunnerDefinition,
+  RunnerHost,
+  RunnerParts,
+  RunnerState,
+  RunRequest,
+  RunResult,
+  RunnerStateWrite,
+  StoredValue,
+} from './model/runner.ts'
 export type { PayloadSchema } from './core/model/refusal.ts'
 export type { Retries } from './model/scheme.ts'
 export type { AnswerFacts, Fact, Mark, PayloadReader } from './core/model/sender.ts'
@@ -50,6 +61,7 @@ export type {
   ArrivedAnswer,
   ArrivedRequest,
   PassFailure,
+  PassingParts,
   PushGate,
   SourceDefinition,
   SourceHost,

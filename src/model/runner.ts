@@ -2,10 +2,13 @@
 // records.
 import type { OwnCode } from './own.ts'
 import type { AgentAction, Thinking } from '../core/model/action.ts'
+import { normalizeEscapes } from '../core/model/delivery.ts'
 import type { z } from 'zod'
+import type { Log } from '../base/log.ts'
 import type { Probe } from './channel.ts'
 import type { ModelsConfig } from './config/agents.ts'
 import type { Message, RunVerdict, Usage } from './job.ts'
+import type { PassingParts } from './source.ts'
 import type { JsonValue } from '../base/json.ts'
 
 export type RunRequest = {
@@ -87,6 +90,50 @@ export interface Runner {
   readonly usesWorkspace?: false
   /** True: the agent can open files in the workspace, so the files of an item are written there. */
   readonly readsFiles?: true
+  /**
+   * Answers the requests to `<hooks.path>/runners/<name of the section>` on the hook port. The code checks the credential itself. It sees only requests
+   * that are not from a page of another site, with a body of at most 256 KiB. The host name of `request.url` is not that of the client.
+   * The answer must come within half a minute, and its body is text. A body of the type `text/event-stream` may go on until the signal is aborted:
+   * when the client has gone, when another configuration is live, when the gateway stops, and after an hour; ten seconds later the connection is cut.
+   * The answer 401 counts as a failed token of the client, and is replaced by the usual refusal. A client with too many of them gets 429 for a
+   * minute, without a call.
+   */
+  serve?(request: Request, io: { readonly signal: AbortSignal }): Promise<Response>
+  /**
+   * Work of its own, such as posting what the turns have stored. It starts when the configuration is live, and again with each one that follows. Of
+   * several gateways on a store, one does it; while the duty moves, two may do it for some seconds.
+   */
+  readonly passes?: PassingParts
+}
+
+/** A durable value of a runner. `until`: it is gone after this moment, in milliseconds since the epoch. */
+export type StoredValue = { readonly text: string; readonly until: number }
+
+/** `from`: the value as it was read; undefined if there was none. `to`: undefined deletes it. */
+export type RunnerStateWrite = {
+  readonly key: string
+  readonly from: StoredValue | undefined
+  readonly to: StoredValue | undefined
+}
+
+/**
+ * What a runner keeps in the store of the gateway. All gateways on the store share it, and it survives the end of the process. A key has 1 to 200
+ * characters, and no control characters. A text has at most 1 MiB. Rejects while the store is not available.
+ */
+export type RunnerState = {
+  read(key: string): Promise<StoredValue | undefined>
+  /** The values whose keys begin with a text, in the order of the keys by code point. Reads all of them. */
+  list(prefix: string): Promise<(StoredValue & { readonly key: string })[]>
+  /**
+   * Writes all changes in one transaction, or none: resolves to false if one of the values is not `from` any more. Then read again, and decide again.
+   * Resolves to true when the changes are on disk.
+   */
+  write(changes: readonly RunnerStateWrite[]): Promise<boolean>
+}
+
+/** The path of the requests that the runner of a section answers, after `hooks.path`, as the name of a hook is written. */
+export function toServedHook(section: string): string {
+  return `runners/${normalizeEscapes(encodeURIComponent(section))}`
 }
 
 /** What the code of a runner makes. */
@@ -98,10 +145,20 @@ export type RunnerHost = {
   readonly id: string
   /** `models` of the configuration. */
   readonly models: ModelsConfig
+  /** The ids of the agents of the configuration whose turns it performs. */
+  readonly agents: readonly string[]
   /** The environment variables that a program may get. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Sends a request whose body is text. It follows no redirect, and has no time limit: a model may think for minutes. */
   readonly fetch: (input: Request | URL | string, init?: RequestInit) => Promise<Response>
+  /**
+   * The same for a URL that an outsider chose: https only, and only to public addresses, which are checked when the connection is made. Any other one
+   * is refused as if nobody answered.
+   */
+  readonly fetchPublic: RunnerHost['fetch']
+  readonly state: RunnerState
+  /** Fields and messages have no payload. Secrets of the section are masked in them. */
+  readonly log: Log
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }

@@ -95,17 +95,21 @@ export type PassFailure = {
   readonly retryAfterMs?: number | undefined
 }
 
-/** What the code of a source makes. */
-export type SourceParts = {
+/** Work that the gateway runs in passes, one after the other, on one of the gateways of a store at a time. */
+export type PassingParts = {
   /** Milliseconds between the end of a pass and the next one, at least 1,000. Default: a minute. */
   readonly everyMs?: number
   /**
-   * One pass: reads the place, fetches what is new, and stores it. Ends soon after the signal is aborted. A source that keeps a connection stays in
-   * its pass until then. A failure is returned; an exception is one too, whose message is not shown.
+   * One pass: for a source, reads the place, fetches what is new, and stores it. Ends soon after the signal is aborted. What keeps a connection, or
+   * has times of its own, stays in its pass until then. A failure is returned; an exception is one too, whose message is not shown.
    */
   pass(signal: AbortSignal): Promise<PassFailure | undefined | void>
-  /** Of a source that stays in its pass: the current problems, one sentence each, as in `PassFailure`. */
+  /** Of work that stays in its pass: the current problems, one sentence each, as in `PassFailure`. */
   problems?(): readonly string[]
+}
+
+/** What the code of a source makes. */
+export type SourceParts = PassingParts & {
   /** Checks whether the other side answers and accepts the credential, for `hookloom doctor`. Stores nothing. */
   probe?(signal: AbortSignal): Promise<Probe>
   /**

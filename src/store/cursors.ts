@@ -73,8 +73,10 @@ export const statePrefix = 'state/'
 export const statusPrefix = 'status/'
 /** The prefix of cursors that are waits for a delivery: see awaits.ts. */
 export const awaitPrefix = 'await/'
+/** The prefix of cursors that are values of runners: see runner-state.ts. */
+export const runnerPrefix = 'runner/'
 /**
  * If the name of a cursor begins with one of these prefixes, the first word of its value is a moment in milliseconds since the epoch. After this
  * moment, a sweep deletes the cursor.
  */
-export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix, awaitPrefix] as const
+export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix, awaitPrefix, runnerPrefix] as const

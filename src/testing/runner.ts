@@ -2,8 +2,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ModelsConfig } from '../model/config/agents.ts'
 import type { Usage } from '../model/job.ts'
+import { silentLog } from '../base/log.ts'
 import type { RunnerDefinition, RunnerHost, RunRequest, RunResult } from '../model/runner.ts'
 import { RunnerResult } from '../plugins/runners/shared/own.ts'
+import { createMemoryState } from './memory-state.ts'
 import {
   answer,
   breakConnection,
@@ -226,7 +228,17 @@ function open<Options>(definition: RunnerDefinition<Options>, trial: RunnerTrial
   const models = ModelsConfig.parse(trial.models ?? {})
   // as: a kind without a schema has no options
   const given = (definition.options?.parse(options) ?? options) as Options
-  return definition.create(given, { id: definition.name, models, env, fetch, clock: Date.now })
+  return definition.create(given, {
+    id: definition.name,
+    models,
+    agents: ['main'],
+    env,
+    fetch,
+    fetchPublic: fetch,
+    state: createMemoryState(),
+    log: silentLog,
+    clock: Date.now,
+  })
 }
 
 function createFetch({ respond }: RunnerTrial, sent: string[], fault?: (request: Request) => Promise<Response>) {

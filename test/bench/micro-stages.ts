@@ -12,6 +12,7 @@ import { silentLog } from '../../src/base/log.ts'
 import { createGeneration } from '../../src/gateway/generation/generation.ts'
 import { decide } from '../../src/core/mapping/pipeline.ts'
 import { createAccess } from '../../src/gateway/http/access.ts'
+import { createServed } from '../../src/gateway/http/served.ts'
 import { createAdmission } from '../../src/gateway/http/admission.ts'
 import { readBody } from '../../src/gateway/http/body.ts'
 import { buildDelivery, buildAdmittedHead } from '../../src/core/mapping/delivery.ts'
@@ -286,10 +287,11 @@ export async function createStages(folder: string): Promise<Stage[]> {
     const waiters = createWaiters({ ...shared, access })
     return createReceiver({
       ...shared,
-      entry: createEntry({ admission: admitting, handed, refusals, quarantine }),
+      entry: createEntry({ admission: admitting, handed, refusals, quarantine, findRunner: () => undefined }),
       arrivals: createArrivals({ ...shared, settler, rerunner, onRepeated: () => {}, development: false }),
       runs: createRuns({ ...shared, access, auditor, waiters, lookForJobs: () => {} }),
       awaits: createAwaits({ ...shared, waiters }),
+      served: createServed(admitting),
       refuse: createRefuser({ admission: admitting, quarantine, onRefused: () => {}, clock, development: false }),
       refusals,
       quarantine,

@@ -1,9 +1,9 @@
-// Runs the passes of one source, one after the other, until it is stopped. A failure is a problem that the gateway shows; the next pass is later.
+// Runs the passes of one source or runner, one after the other, until it is stopped. A failure is a problem that the gateway shows; the next pass is later.
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Log } from '../../base/log.ts'
 import { sleepUnlessAborted } from '../../base/retry.ts'
 import { within } from '../../base/time.ts'
-import { chooseRetryMs, SourceFailure, type SourceParts } from '../../model/source.ts'
+import { chooseRetryMs, type PassingParts, SourceFailure } from '../../model/source.ts'
 import type { Clock } from '../../store/store.ts'
 
 const usualMs = 60_000
@@ -11,8 +11,8 @@ const usualMs = 60_000
 const endingMs = 10_000
 
 type PassesParts = {
-  /** Makes the source. `signal`: aborted when it stops. `onStored`: called when the source has stored something. `isOver`: it may not store any more. */
-  readonly open: (tools: PassTools) => SourceParts
+  /** Makes what passes. `signal`: aborted when it stops. `onStored`: called when a source has stored something. `isOver`: it may not store any more. */
+  readonly open: (tools: PassTools) => PassingParts
   /** The fields of its lines in the log. */
   readonly fields: object
   readonly label: string
@@ -39,7 +39,7 @@ export function startPasses({ open, fields, label, log, clock }: PassesParts): P
   const stopping = new AbortController()
   const { signal } = stopping
   let problem: string | undefined
-  let parts: SourceParts | undefined
+  let parts: PassingParts | undefined
   let isOver = false
   let lastGoodAt: number | undefined
   const ended = run()

@@ -32,6 +32,10 @@ export type Admission = Pick<Access, 'findTokenId'> & {
    * `unauthorized`.
    */
   checkToken(head: CheckedHead): void
+  /** Throws `rate-limited` for a client that is locked out for its failed tokens. */
+  requireUnlocked(head: Pick<CheckedHead, 'client'>): void
+  /** Counts a failed token, and throws `unauthorized`. */
+  refuseToken(head: Pick<CheckedHead, 'client'>): never
   /** Counts a wrong token. Never throws. */
   noteToken(head: CheckedHead): void
   /**
@@ -69,6 +73,11 @@ export function createAdmission({
   function findClient(req: IncomingMessage, { server: { trustedProxies: proxies } }: Config): string {
     if (lookup?.proxies !== proxies) lookup = { proxies, find: createClientLookup(proxies, unnamedProxies) }
     return lookup.find(req)
+  }
+
+  function refuseToken({ client }: Pick<CheckedHead, 'client'>): never {
+    tokens.fail(client)
+    throw new Problem('unauthorized', noCredential)
   }
 
   return {
@@ -130,10 +139,10 @@ export function createAdmission({
     },
     checkToken({ client, token }) {
       requireUnlocked(tokens, client)
-      if (token === 'valid') return
-      tokens.fail(client)
-      throw new Problem('unauthorized', noCredential)
+      if (token !== 'valid') refuseToken({ client })
     },
+    requireUnlocked: ({ client }) => requireUnlocked(tokens, client),
+    refuseToken,
     noteToken({ client, token }) {
       if (token === 'wrong') tokens.fail(client)
     },

@@ -14,11 +14,13 @@ import type { Answer } from '../../core/mapping/answer.ts'
 import { readBody, readBodySoon } from './body.ts'
 import type { CheckedHead } from '../../core/mapping/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
+import type { Runner } from '../../model/runner.ts'
 import type { ArrivedRequest } from '../../model/source.ts'
 import { createOtherMethods, toAnswer } from './other-methods.ts'
 import { type Refusals, removeGatewayCredentials } from './refusals.ts'
 import { readRunCall, type RunCall } from './runs.ts'
 import { type AwaitCall, findAwaitedHook, readAwaitCall } from './awaits.ts'
+import { findServe, readServedCall, type ServedCall } from './served.ts'
 import { type BodyMemory, createUnprovenBodies } from './unproven.ts'
 
 export type Incoming = {
@@ -33,12 +35,13 @@ export type Incoming = {
   body?: Buffer<ArrayBuffer> | undefined
 }
 
-/** A request that was admitted, with its inflated body; the answer to a sender's handshake; or a request for a run or a wait. */
+/** A request that was admitted, with its inflated body; the answer to a sender's handshake; or a request for a run, a wait or a runner. */
 export type EntryResult =
   | (AdmittedRequest & { readonly kind: 'delivery' })
   | { readonly kind: 'handshake'; readonly answer: Answer }
   | RunCall
   | AwaitCall
+  | ServedCall
 
 export type Entry = ReturnType<typeof createEntry>
 
@@ -47,9 +50,10 @@ type EntryParts = {
   readonly handed: HandshakeSecrets
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'note'>
   readonly quarantine: Pick<Quarantine, 'accepts'>
+  readonly findRunner: (name: string) => Runner | undefined
 }
 
-export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
+export function createEntry({ admission, handed, refusals, quarantine, findRunner }: EntryParts) {
   const unproven = createUnprovenBodies()
   const answerOtherMethod = createOtherMethods({ admission, handed })
 
@@ -61,6 +65,10 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     const request = admission.checkHead(incoming.req, generation)
     if (isRunPath(request.path)) return readRunCall(request, admission)
     const { bodyTimeoutMs: timeoutMs } = generation.config.server
+    // a source waits for the answer of each request that it brings, and a stream has no end
+    const serve = incoming.arrived === undefined ? findServe(request.path, generation, findRunner) : undefined
+    if (serve !== undefined)
+      return readServedCall(request, { ...incoming, serve, memory: unproven.open(), timeoutMs }, admission)
     const awaited = findAwaitedHook(request, generation)
     if (awaited !== undefined) return readAwaitCall(request, { ...incoming, hook: awaited, timeoutMs })
     const hook = generation.findHook(request.path)

@@ -11,6 +11,7 @@ import type { Refuser } from './refuse.ts'
 import type { Refusals } from './refusals.ts'
 import { readWait, type Runs, type StreamedAnswer } from './runs.ts'
 import type { Awaits } from './awaits.ts'
+import type { Served, ServedCall } from './served.ts'
 import { takeUrlSecret } from './target.ts'
 
 type ReceiverParts = {
@@ -21,6 +22,7 @@ type ReceiverParts = {
   readonly arrivals: Arrivals
   readonly runs: Runs
   readonly awaits: Awaits
+  readonly served: Pick<Served, 'answer'>
   readonly refuse: Refuser
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'forget' | 'noteRan'>
   readonly quarantine: Pick<Quarantine, 'noteAdmitted'>
@@ -34,7 +36,7 @@ export type Receiver = {
 }
 
 export function createReceiver(parts: ReceiverParts): Receiver {
-  const { entry, arrivals, runs, awaits, refuse, refusals, quarantine } = parts
+  const { entry, arrivals, runs, awaits, served, refuse, refusals, quarantine } = parts
 
   async function receive(incoming: Incoming): Promise<StreamedAnswer> {
     const generation = parts.generation()
@@ -44,6 +46,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     let answer: Answer
     try {
       const admitted = await entry.admitRequest(incoming, generation)
+      if (admitted.kind === 'served') return await served.answer(admitted, incoming.res)
       answer = await answerAdmitted(admitted, generation, incoming.arrived)
       later = findLater(admitted, answer, incoming)
       if (refusals.keepsRequests) refusals.forget(incoming.requestId)
@@ -57,7 +60,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 
   async function answerAdmitted(
-    admitted: EntryResult,
+    admitted: Exclude<EntryResult, ServedCall>,
     generation: Generation,
     arrived: Incoming['arrived'],
   ): Promise<Answer> {
@@ -70,7 +73,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 
   /** The answer after a wait, if the request asks for one. */
-  function findLater(admitted: EntryResult, now: Answer, { res, arrived }: Incoming) {
+  function findLater(admitted: Exclude<EntryResult, ServedCall>, now: Answer, { res, arrived }: Incoming) {
     // the next request of a source comes after this one
     if (arrived !== undefined) return undefined
     if (admitted.kind === 'await') return awaits.findLater(admitted, now, res)

@@ -6,7 +6,7 @@ import { hasNoChannel, noChannelWarning } from '../../model/config/agents-rules.
 import type { Config } from '../../model/config/config.ts'
 import type { Log } from '../../base/log.ts'
 import type { Meter } from '../../model/meter.ts'
-import type { Slots } from '../../model/runner.ts'
+import type { Runner, Slots } from '../../model/runner.ts'
 import type { ReadSourceFiles } from '../../model/source-files.ts'
 import type { Duty } from '../../store/named-leases.ts'
 import type { FlowCancel, NewJob } from '../../store/records.ts'
@@ -64,6 +64,8 @@ export type Jobs = {
   readonly alert: Alerts['alert']
   /** Queues a test message. */
   readonly testAlert: Alerts['sendTest']
+  /** The runner of a section of the live configuration; undefined if there is no such section. */
+  readonly findRunner: (name: string) => Runner | undefined
   /** Where the text of an action would go now. */
   findTargets(planned: PlannedAction): ReturnType<typeof findTargets>
   /** Called when the configuration has changed. */
@@ -175,6 +177,8 @@ export function createJobs(options: JobsOptions): Jobs {
     reportRecovery: alerts.reportRecovery,
     alert: alerts.alert,
     testAlert: alerts.sendTest,
+    findRunner: (name) =>
+      Object.hasOwn(config().runners, name) ? findRunnersAndChannels(config(), ownParts()).runner(name) : undefined,
     findTargets: (planned) =>
       findTargets(planned, { store, config: config(), ...findRunnersAndChannels(config(), ownParts()) }),
     refresh() {

@@ -15,6 +15,7 @@ type NodeActors = {
   readonly mailbox: { apply(): void }
   readonly drain: { look(): void }
   readonly recovery: { apply(): void }
+  readonly runners: { apply(): void }
 }
 
 type Node = {
@@ -22,9 +23,9 @@ type Node = {
   readonly leases: NamedLeases
   /**
    * Duties that one gateway performs: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries, the recovery of missed
-   * deliveries, and the judgement of the senders.
+   * deliveries, the judgement of the senders, and the passes of the runners.
    */
-  readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention' | 'recovery' | 'senders', Duty>>
+  readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention' | 'recovery' | 'senders' | 'runners', Duty>>
   /** Writes the address, the version and the live generation of this gateway for the others. Resolves when the write has succeeded or failed. */
   join(): Promise<void>
   start(actors: NodeActors): void
@@ -63,16 +64,18 @@ export function createNode(parts: {
       retention: leases.duty('retention', () => {}),
       recovery: leases.duty('recovery', () => actors?.recovery.apply()),
       senders: leases.duty('senders', () => {}),
+      runners: leases.duty('runners', () => actors?.runners.apply()),
     },
     join,
     start(given) {
       actors = given
-      const { jobs, mailbox, drain, recovery } = given
+      const { jobs, mailbox, drain, recovery, runners } = given
       timer = setInterval(() => void join(), joinEveryMs).unref()
       // the duties may have been acquired before the start
       jobs.reloadSchedules()
       mailbox.apply()
       recovery.apply()
+      runners.apply()
       unsubscribe = store.subscribe((signal) => {
         if (signal === 'jobs') jobs.lookForJobs()
         if (signal === 'waiting') drain.look()

@@ -2,15 +2,17 @@
 import { type Log, silentLog } from '../../base/log.ts'
 import type { Channel, ChannelHost, ChannelKeys, OwnChannel, WriteReply } from '../../model/channel.ts'
 import { isOwnChannel } from '../../core/model/action.ts'
+import { chooseRunner } from '../../model/config/plan-settings.ts'
 import { type ChannelsConfig, readChannelKeys } from '../../model/config/channels.ts'
 import type { Config } from '../../model/config/config.ts'
 import { noOwnParts, type OwnParts } from '../../model/plugin.ts'
-import type { OwnRunner, Runner, RunnerHost } from '../../model/runner.ts'
+import type { OwnRunner, Runner, RunnerHost, RunnerState } from '../../model/runner.ts'
 import { channels as builtInChannels } from '../../plugins/channels/index.ts'
 import { createOwnChannel } from '../../plugins/channels/shared/own.ts'
 import { runners as builtInRunners } from '../../plugins/runners/index.ts'
 import { createOwnRunner } from '../../plugins/runners/shared/own.ts'
-import { fetchWithoutTimeout } from '../../plugins/runners/shared/ai/fetch.ts'
+import { fetchPublic, fetchWithoutTimeout } from '../../plugins/runners/shared/ai/fetch.ts'
+import { listAgentIds } from './agents.ts'
 
 export type RunnersAndChannels = {
   /** The runner of this name; undefined if there is none. */
@@ -24,8 +26,20 @@ export type RunnerAndChannelParts = {
   readonly write: WriteReply
   /** The environment variables that commands may get. */
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Opens the durable values of a runner. Default: none can be read or written. */
+  readonly openState?: (id: string) => RunnerState
   /** Default: logs nothing. */
   readonly log?: Log
+}
+
+const noState: RunnerState = {
+  read: refuseState,
+  list: refuseState,
+  write: refuseState,
+}
+
+async function refuseState(): Promise<never> {
+  throw new Error('There is no store here.')
 }
 
 /** Returns the same object for the same configuration and channels in code. */
@@ -59,11 +73,15 @@ function buildRunnersAndChannels(config: Config, own: OwnParts, tools: RunnerAnd
 /** A section of `runners` replaces the runner of its name that needs none. */
 function buildRunner(
   id: string,
-  { models, runners }: Config,
+  config: Config,
   own: readonly OwnRunner[],
-  { env }: RunnerAndChannelParts,
+  { env, openState, log = silentLog }: RunnerAndChannelParts,
 ): Runner | undefined {
-  const host: RunnerHost = { id, models, env, fetch: fetchWithoutTimeout, clock: Date.now }
+  const { models, runners } = config
+  const agents = listAgentIds(config).filter((agent) => chooseRunner(config, agent) === id)
+  const state = openState?.(id) ?? noState
+  const fetch = fetchWithoutTimeout
+  const host: RunnerHost = { id, models, agents, env, fetch, fetchPublic, state, log, clock: Date.now }
   const ofPlugin = own.find(({ name }) => name === id)
   if (ofPlugin !== undefined) return createOwnRunner(ofPlugin, host)
   const section = Object.hasOwn(runners, id) ? runners[id] : undefined

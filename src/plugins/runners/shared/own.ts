@@ -11,6 +11,8 @@ import {
   type RunnerParts,
   unavailableFailure,
 } from '../../../model/runner.ts'
+import { SourceFailure } from '../../../model/source.ts'
+import { limitPasses, maskLog } from '../../sources/shared/own.ts'
 
 const brokenRetryMs = 60_000
 const maxDetailChars = 500
@@ -52,7 +54,7 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
   const hide = createSecretMask(listConfigSecrets({ options }, []), '***')
   let parts: RunnerParts
   try {
-    parts = definition.create(options, host)
+    parts = definition.create(options, { ...host, log: maskLog(host.log, hide) })
   } catch (thrown) {
     return { ...createBrokenRunner(describeException(thrown)), id }
   }
@@ -77,6 +79,39 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
     ...(parts.usesWorkspace === false && { usesWorkspace: false }),
     ...(parts.readsFiles === true && { readsFiles: true }),
     ...guardProbe(parts, { describe, describeException }),
+    ...limitOwnWork(parts, { describe, describeException, hide }),
+  }
+}
+
+type OwnTexts = {
+  readonly describe: (what: string) => string
+  readonly describeException: (thrown: unknown) => string
+  readonly hide: (text: string) => string
+}
+
+/** The requests and the passes of a runner. An exception names the plugin, and no secret. */
+function limitOwnWork(
+  { serve, passes }: RunnerParts,
+  { describe, describeException, hide }: OwnTexts,
+): Pick<RunnerParts, 'serve' | 'passes'> {
+  return {
+    ...(typeof serve === 'function' && {
+      async serve(request, io) {
+        const answer: unknown = await serve(request, io).catch((thrown: unknown) => {
+          throw new Error(describeException(thrown), { cause: thrown })
+        })
+        if (answer instanceof Response) return answer
+        throw new Error(describe('must return a Response from serve.'))
+      },
+    }),
+    ...(passes !== undefined && {
+      passes: limitPasses(passes, {
+        describe,
+        describeException,
+        toFailure: (cause) => new SourceFailure(describeException(cause), { cause }),
+        hide,
+      }),
+    }),
   }
 }
 

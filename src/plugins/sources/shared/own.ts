@@ -6,6 +6,7 @@ import { cut, toPrintableLine } from '../../../base/text.ts'
 import { guardProbe } from '../../../model/channel.ts'
 import {
   type OwnSource,
+  type PassingParts,
   type SourceDefinition,
   SourceFailure,
   type SourceHost,
@@ -104,30 +105,7 @@ export function limitSource(own: SoundSource, { hide, maxBodyBytes }: SourceLimi
 
   function limitParts(parts: SourceParts): SourceParts {
     return {
-      ...(typeof parts.everyMs === 'number' && { everyMs: Math.max(minEveryMs, parts.everyMs) }),
-      async pass(signal) {
-        let result: unknown
-        try {
-          result = await parts.pass(signal)
-        } catch (thrown) {
-          throw toFailure(thrown)
-        }
-        if (result === undefined) return
-        const { data } = Failure.safeParse(result)
-        if (data === undefined)
-          throw new SourceFailure(describe('returned from pass neither nothing nor { problem: "a sentence" }.'))
-        return { ...data, problem: hide(data.problem) }
-      },
-      problems() {
-        try {
-          return z
-            .array(line)
-            .parse(parts.problems?.() ?? [])
-            .map(hide)
-        } catch (thrown) {
-          return [describeException(thrown)]
-        }
-      },
+      ...limitPasses(parts, { describe, toFailure, describeException, hide }),
       ...guardProbe(parts, { describe, describeException }),
       ...(parts.readFiles && { readFiles: (refs, limits) => limitFiles(parts, refs, limits) }),
     }
@@ -146,6 +124,46 @@ export function limitSource(own: SoundSource, { hide, maxBodyBytes }: SourceLimi
     } catch (thrown) {
       throw toFailure(thrown)
     }
+  }
+}
+
+type PassTexts = {
+  readonly describe: (what: string) => string
+  readonly describeException: (thrown: unknown) => string
+  readonly toFailure: (thrown: unknown) => SourceFailure
+  readonly hide: (text: string) => string
+}
+
+/** Passes that throw nothing but a `SourceFailure`, with valid results. */
+export function limitPasses(
+  parts: PassingParts,
+  { describe, describeException, toFailure, hide }: PassTexts,
+): PassingParts {
+  return {
+    ...(typeof parts.everyMs === 'number' && { everyMs: Math.max(minEveryMs, parts.everyMs) }),
+    async pass(signal) {
+      let result: unknown
+      try {
+        result = await parts.pass(signal)
+      } catch (thrown) {
+        throw toFailure(thrown)
+      }
+      if (result === undefined) return
+      const { data } = Failure.safeParse(result)
+      if (data === undefined)
+        throw new SourceFailure(describe('returned from pass neither nothing nor { problem: "a sentence" }.'))
+      return { ...data, problem: hide(data.problem) }
+    },
+    problems() {
+      try {
+        return z
+          .array(line)
+          .parse(parts.problems?.() ?? [])
+          .map(hide)
+      } catch (thrown) {
+        return [describeException(thrown)]
+      }
+    },
   }
 }
 
@@ -194,7 +212,7 @@ function rethrowOfHost(thrown: unknown): never {
 }
 
 /** A log whose lines have no secret of the configuration. */
-function maskLog(log: Log, hide: (text: string) => string): Log {
+export function maskLog(log: Log, hide: (text: string) => string): Log {
   const maskFields = (fields: object) =>
     Object.fromEntries(
       Object.entries(fields).map(([name, value]) => [name, typeof value === 'number' ? value : hide(String(value))]),

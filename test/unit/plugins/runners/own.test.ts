@@ -1,12 +1,12 @@
 // Runners of plugins: what their results and exceptions mean.
 import { expect, test } from 'vitest'
-import { ModelsConfig } from '../../../../src/model/config/agents.ts'
-import type { RunnerHost, RunnerParts } from '../../../../src/model/runner.ts'
+import type { RunnerParts } from '../../../../src/model/runner.ts'
 import { createOwnRunner } from '../../../../src/plugins/runners/shared/own.ts'
 import { toRunRequest } from '../../../e2e/runner-request.ts'
+import { createHost } from './stage.ts'
 
 const io = { signal: new AbortController().signal, log() {} }
-const host: RunnerHost = { id: 'polly', models: ModelsConfig.parse({}), env: {}, fetch, clock: Date.now }
+const host = createHost({ id: 'polly' })
 
 function open(parts: RunnerParts) {
   const definition = { name: 'parrot', about: 'x', create: () => parts }

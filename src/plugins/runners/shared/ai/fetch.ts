@@ -1,8 +1,10 @@
 // The fetch for models, and its limits. The built-in fetch gives up after five minutes without a byte, and a slow machine may need longer for a
 // long prompt. Follows no redirect, because a key must reach one host only.
 import { type IncomingMessage, request as overHttp } from 'node:http'
-import { request as overHttps } from 'node:https'
+import { type RequestOptions, request as overHttps } from 'node:https'
+import { isIP } from 'node:net'
 import { Readable } from 'node:stream'
+import { isPrivateAddress, lookupPublic } from '../../../../base/public-address.ts'
 
 export type Fetch = typeof globalThis.fetch
 
@@ -10,8 +12,22 @@ export type Fetch = typeof globalThis.fetch
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Sends a request. Its body must be text. */
-export const fetchWithoutTimeout: Fetch = async (input, init = {}) => {
-  const answer = await sendRequest(new URL(input instanceof Request ? input.url : input), init)
+export const fetchWithoutTimeout: Fetch = async (input, init = {}) =>
+  toResponse(await sendRequest(new URL(input instanceof Request ? input.url : input), init))
+
+/**
+ * The same for a URL that an outsider chose: `RunnerHost.fetchPublic`. Each call makes its own connection, because one of the usual pool may lead to an
+ * address that nobody checked.
+ */
+export const fetchPublic: Fetch = async (input, init = {}) => {
+  const url = new URL(input instanceof Request ? input.url : input)
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol !== 'https:' || (isIP(host) !== 0 && isPrivateAddress(host)))
+    throw new TypeError('The URL is not https, or its address is not public.')
+  return toResponse(await sendRequest(url, init, { lookup: lookupPublic, agent: false }))
+}
+
+function toResponse(answer: IncomingMessage): Response {
   const { statusCode: status = 0, statusMessage = '' } = answer
   const headers = Object.entries(answer.headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
@@ -20,11 +36,16 @@ export const fetchWithoutTimeout: Fetch = async (input, init = {}) => {
   return new Response(bodiless.has(status) ? null : toWebStream(answer), { status, statusText: statusMessage, headers })
 }
 
-function sendRequest(url: URL, { method = 'GET', headers, body, signal }: RequestInit): Promise<IncomingMessage> {
+function sendRequest(
+  url: URL,
+  { method = 'GET', headers, body, signal }: RequestInit,
+  options: RequestOptions = {},
+): Promise<IncomingMessage> {
   if (body !== undefined && body !== null && typeof body !== 'string') throw new TypeError('The body must be text.')
   const over = url.protocol === 'https:' ? overHttps : overHttp
   return new Promise((resolve, reject) => {
     const request = over(url, {
+      ...options,
       method,
       headers: Object.fromEntries(new Headers(headers)),
       ...(signal ? { signal } : {}),
