@@ -19,6 +19,7 @@ import { describeOpen } from './open.ts'
 import { describePosts } from './posts.ts'
 import { describeQuarantine } from './quarantine.ts'
 import { describeReads } from './reads.ts'
+import { describeRunnerState } from './runner-state.ts'
 import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
 import { describeSpent } from './spent.ts'
@@ -51,6 +52,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeOpen,
       describeAwaits,
       describeCursors,
+      describeRunnerState,
       describeJobs,
       describeDue,
       describeTasks,

@@ -4,6 +4,7 @@ import { aiRunner } from './ai.ts'
 import { claudeRoutineRunner } from './claude-routine.ts'
 import { commandRunner } from './command.ts'
 import { echoRunner } from './echo.ts'
+import { mcpEventsRunner } from './mcp-events/mcp-events.ts'
 import { openclawRunner } from './openclaw.ts'
 import { workspaceAgentRunner } from './workspace-agent.ts'
 
@@ -12,6 +13,7 @@ export const runners: readonly RunnerDefinition[] = [
   openclawRunner,
   workspaceAgentRunner,
   claudeRoutineRunner,
+  mcpEventsRunner,
   aiRunner,
   echoRunner,
 ]

@@ -55,6 +55,7 @@ const trials: Readonly<Record<string, RunnerTrial>> = {
         usage: { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 },
       }),
   },
+  'mcp-events': { options: { subscribers: { pier: { token: 'tk_0123456789abcdef0123456789' } } } },
   echo: {},
 }
 

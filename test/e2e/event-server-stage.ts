@@ -1,0 +1,165 @@
+// A gateway that is an MCP server with MCP Events, the official client of it, and a receiver of its webhooks.
+import { randomBytes } from 'node:crypto'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Webhook } from 'standardwebhooks'
+import { z } from 'zod'
+import { onFileEnd } from '../file-end.ts'
+import { type Misbehaviour, type Received, startLoopback } from './fakes/loopback.ts'
+import { hookToken } from './gateway.ts'
+
+export const chatToken = 'chat-token-0123456789abcdef'
+export const otherToken = 'other-token-0123456789abcdef'
+export const newSecret = () => `whsec_${randomBytes(32).toString('base64')}`
+
+/** Two events, `push` and `issue`. The subscriber `other` may receive only `issue`. */
+export function toEventServerConfig(more: { subscribers?: object; privateCallbacks?: boolean } = {}) {
+  const { privateCallbacks = true } = more
+  const subscribers = {
+    chat: { token: chatToken, privateCallbacks },
+    other: { token: otherToken, privateCallbacks, events: ['issue'] },
+  }
+  return {
+    agents: {
+      defaults: { heartbeat: { every: 0 } },
+      list: [
+        { id: 'push', runner: 'out' },
+        { id: 'issue', runner: 'out' },
+      ],
+    },
+    runners: {
+      out: {
+        kind: 'mcp-events',
+        events: { push: 'A push to the repository.' },
+        subscribers: more.subscribers ?? subscribers,
+      },
+    },
+    hooks: {
+      mappings: [
+        { match: { path: 'git' }, agentId: 'push', messageTemplate: '{{text}}', instructions: 'Summarise the push.' },
+        { match: { path: 'tracker' }, agentId: 'issue', messageTemplate: '{{text}}' },
+      ],
+    },
+  }
+}
+
+type Server = { readonly url: string }
+
+/** Something happens upstream: a request to a hook of the gateway. Returns the id of its run, which is that of its event. */
+export async function happen({ url }: Server, text: string, hook = 'git'): Promise<string> {
+  const answer = await fetch(`${url}/${hook}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ text }),
+  })
+  const { runId } = z.looseObject({ runId: z.string() }).parse(await answer.json())
+  return runId
+}
+
+const Occurrence = z.object({
+  eventId: z.string(),
+  name: z.string(),
+  timestamp: z.iso.datetime(),
+  data: z.object({ runId: z.string(), session: z.string(), prompt: z.string() }),
+})
+const Polled = z.object({
+  events: z.array(Occurrence),
+  cursor: z.string(),
+  truncated: z.boolean(),
+  hasMore: z.boolean(),
+  nextPollMs: z.number(),
+})
+const Listed = z.object({
+  events: z.array(z.looseObject({ name: z.string(), description: z.string(), delivery: z.array(z.string()) })),
+})
+const Granted = z.looseObject({
+  id: z.string(),
+  refreshBefore: z.iso.datetime(),
+  cursor: z.string(),
+  truncated: z.boolean(),
+  deliveryStatus: z.looseObject({ active: z.boolean(), lastError: z.string().nullable() }).optional(),
+})
+
+/** The official client, which speaks MCP 2026-07-28. */
+export async function connectEvents({ url }: Server, token = chatToken) {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
+  const headers = { authorization: `Bearer ${token}` }
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/runners/out`), { requestInit: { headers } }))
+  onFileEnd(() => client.close())
+  return {
+    client,
+    list: () => client.request({ method: 'events/list', params: {} }, Listed),
+    poll: (params: object) => client.request({ method: 'events/poll', params: { ...params } }, Polled),
+    subscribe: (params: object) => client.request({ method: 'events/subscribe', params: { ...params } }, Granted),
+    unsubscribe: (params: object) =>
+      client.request({ method: 'events/unsubscribe', params: { ...params } }, z.looseObject({})),
+  }
+}
+
+/** What a raw call answers: for what the official client does not send. */
+export async function callEvents(
+  { url }: Server,
+  {
+    method,
+    params = {},
+    token = chatToken,
+    headers = {},
+  }: { method: string; params?: object; token?: string; headers?: object },
+) {
+  const answer = await fetch(`${url}/runners/out`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }),
+  })
+  const body = z
+    .looseObject({
+      result: z.looseObject({}).optional(),
+      error: z.looseObject({ code: z.number(), data: z.unknown().optional() }).optional(),
+    })
+    .parse(await answer.json())
+  return { status: answer.status, result: body.result, code: body.error?.code, data: body.error?.data }
+}
+
+type Posted = { readonly id: string; readonly subscription: string; readonly body: Record<string, unknown> }
+
+/** A receiver of webhooks on loopback, which checks each signature. `plan`: the answers to the next events. */
+export async function startReceiver({ echo = (challenge: string): unknown => ({ challenge }) } = {}) {
+  const secrets: string[] = []
+  const posts: Posted[] = []
+  const challenges: string[] = []
+  const plan: Misbehaviour[] = []
+  const { url } = await startLoopback((received) => {
+    if (!secrets.some((secret) => isSigned(received, secret))) return { status: 401 }
+    const body = z.record(z.string(), z.unknown()).parse(received.body)
+    if (body['type'] === 'verification') {
+      challenges.push(String(body['challenge']))
+      return { status: 200, body: echo(String(body['challenge'])) }
+    }
+    posts.push({
+      id: String(received.headers['webhook-id']),
+      subscription: String(received.headers['x-mcp-subscription-id']),
+      body,
+    })
+    return plan.shift() ?? { status: 200, body: {} }
+  })
+  return { url: `${url}/callback`, secrets, posts, challenges, plan, ids: () => posts.map(({ id }) => id) }
+}
+
+function isSigned({ headers, text }: Received, secret: string): boolean {
+  try {
+    new Webhook(secret).verify(text, {
+      'webhook-id': String(headers['webhook-id']),
+      'webhook-timestamp': String(headers['webhook-timestamp']),
+      'webhook-signature': String(headers['webhook-signature']),
+    })
+    return true
+  } catch {
+    return false
+  }
+}
