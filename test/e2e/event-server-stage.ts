@@ -1,11 +1,13 @@
 // A gateway that is an MCP server with MCP Events, the official client of it, and a receiver of its webhooks.
 import { randomBytes } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
 import { onFileEnd } from '../file-end.ts'
 import { type Misbehaviour, type Received, startLoopback } from './fakes/loopback.ts'
-import { hookToken } from './gateway.ts'
+import { gatewayToken, hookToken } from './gateway.ts'
 
 export const chatToken = 'chat-token-0123456789abcdef'
 export const otherToken = 'other-token-0123456789abcdef'
@@ -120,10 +122,12 @@ export async function callEvents(
   const body = z
     .looseObject({
       result: z.looseObject({}).optional(),
-      error: z.looseObject({ code: z.number(), data: z.unknown().optional() }).optional(),
+      // a refusal of the gateway itself has a text there
+      error: z.union([z.looseObject({ code: z.number(), data: z.unknown().optional() }), z.string()]).optional(),
     })
     .parse(await answer.json())
-  return { status: answer.status, result: body.result, code: body.error?.code, data: body.error?.data }
+  const error = typeof body.error === 'object' ? body.error : undefined
+  return { status: answer.status, result: body.result, code: error?.code, data: error?.data }
 }
 
 type Posted = { readonly id: string; readonly subscription: string; readonly body: Record<string, unknown> }
@@ -162,4 +166,33 @@ function isSigned({ headers, text }: Received, secret: string): boolean {
   } catch {
     return false
   }
+}
+
+/** A stream of the event `push` that has begun. `ended`: resolves when the server ends it. */
+export async function openStream({ url }: Server) {
+  const ending = new AbortController()
+  const method = 'events/stream'
+  const answer = await fetch(`${url}/runners/out`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${chatToken}`, 'mcp-protocol-version': '2026-07-28', 'mcp-method': method },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: { name: 'push' } }),
+    signal: ending.signal,
+  })
+  if (answer.headers.get('content-type') !== 'text/event-stream') throw new Error(await answer.text())
+  const ended = answer.text().catch(() => undefined)
+  return { ended, abort: () => ending.abort() }
+}
+
+/** Changes the section of the runner in the saved configuration. */
+export function editRunner(dir: string, change: (section: { subscribers: Record<string, object> }) => void): void {
+  const file = join(dir, 'hookloom.jsonc')
+  const section = z.looseObject({ subscribers: z.record(z.string(), z.looseObject({})) })
+  const config = z.looseObject({ runners: z.object({ out: section }) }).parse(JSON.parse(readFileSync(file, 'utf8')))
+  change(config.runners.out)
+  writeFileSync(file, JSON.stringify(config))
+}
+
+export async function readRefusals({ adminUrl }: { readonly adminUrl: string }) {
+  const answer = await fetch(`${adminUrl}/api/refusals`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+  return z.looseObject({ refusals: z.array(z.looseObject({ code: z.string() })) }).parse(await answer.json()).refusals
 }

@@ -8,11 +8,13 @@ import { probeSource } from '../../plugins/sources/shared/own.ts'
 import { readWorkspaceFile } from '../../plugins/runners/shared/workspace.ts'
 import type { AssembledParts } from '../../gateway/reload/assemble.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
-import type { Runner, RunResult } from '../../model/runner.ts'
+import type { Runner, RunnerState, RunResult } from '../../model/runner.ts'
 import type { OwnSource } from '../../model/source.ts'
 import type { Config } from '../../model/config/config.ts'
 import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
 import { exitCodes } from '../../core/model/problem.ts'
+import { createRunnerState } from '../../store/runner-state.ts'
+import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
 import { cutLine } from '../terminal/print.ts'
@@ -22,7 +24,7 @@ const probeMs = 10_000
 type Probeable = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 
 export async function checkOtherSides(
-  { dir }: Context,
+  context: Context,
   config: Config,
   { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<AssembledParts>; isAsking: boolean },
 ): Promise<CheckFinding[]> {
@@ -31,7 +33,9 @@ export async function checkOtherSides(
     // `checkMappings` reports the failure
     () => undefined,
   )
-  const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
+  const { dir } = context
+  const openState = (id: string) => openStoredState(context, id)
+  const { runner, channels } = createRunnersAndChannels({ write: () => {}, env, openState })(config, own)
   const agents = listAgentIds(config).map((id) => toAgent(config, id, dir))
   const names = [...new Set(agents.map((agent) => agent.runner))]
   const hide = createSecretMask(listConfigSecrets(config, []), '***')
@@ -54,6 +58,24 @@ export async function checkOtherSides(
         : { ...finding, detail: `${finding.detail.replace(/\.$/, '')}. ${unknown}` }
     }),
   ])
+}
+
+/** The durable values of a runner as the gateway has stored them. Nothing is written. */
+function openStoredState(context: Context, id: string): RunnerState {
+  const read = <Found>(empty: Found, work: (state: RunnerState) => Promise<Found>) =>
+    readStore(context, empty, ({ cursor, cursors }) => {
+      const store = { cursor, cursors, appendAll: refuseWrite }
+      return work(createRunnerState({ store, id, clock: Date.now }))
+    })
+  return {
+    read: (key) => read(undefined, (state) => state.read(key)),
+    list: (prefix) => read([], (state) => state.list(prefix)),
+    write: refuseWrite,
+  }
+}
+
+async function refuseWrite(): Promise<never> {
+  throw new Error('It is only asked whether it works, so it stores nothing.')
 }
 
 /** The built-in sources that have a section and can be asked. */

@@ -15,20 +15,16 @@ const Subscriber = z.strictObject({
 })
 export type Subscriber = z.infer<typeof Subscriber>
 
-export const EventServerConfig = z
-  .strictObject({
-    subscribers: z
-      .record(z.string().regex(/^[\w.-]{1,64}$/, 'must be letters, digits, ., _ and -'), Subscriber)
-      .describe('Clients of the server, each under its name.'),
-    events: z
-      .record(z.string(), nonBlank.max(1_000))
-      .default({})
-      .describe('What each event means, for people and models, by the id of its agent.'),
-  })
-  .refine(({ subscribers }) => haveOwnTokens(Object.values(subscribers)), {
-    message: 'must give each subscriber a token of its own',
-    path: ['subscribers'],
-  })
+export const EventServerConfig = z.strictObject({
+  subscribers: z
+    .record(z.string().regex(/^[\w.-]{1,64}$/, 'must be letters, digits, ., _ and -'), Subscriber)
+    .refine((subscribers) => haveOwnTokens(Object.values(subscribers)), 'must give each subscriber a token of its own')
+    .describe('Clients of the server, each under its name.'),
+  events: z
+    .record(z.string(), nonBlank.max(1_000))
+    .default({})
+    .describe('What each event means, for people and models, by the id of its agent.'),
+})
 export type EventServerConfig = z.infer<typeof EventServerConfig>
 
 function haveOwnTokens(subscribers: readonly Subscriber[]): boolean {
