@@ -368,6 +368,52 @@ describe('a runner of a plugin', () => {
     expect(probed.json()).toContainEqual({ name: 'runner-polly', ok: true, detail: 'The parrot is awake.' })
   })
 
+  test('a runner of a plugin answers requests, keeps values, and has work of its own; its exceptions show no secret', async () => {
+    const code = `import { defineRunner } from 'hookloom'
+      import { z } from 'zod'
+      export default defineRunner({
+        name: 'parrot',
+        about: 'Keeps what it heard.',
+        options: z.strictObject({ greeting: z.string(), token: z.string() }),
+        create: ({ token }, { state, agents, log }) => ({
+          async run({ prompt, runId }) {
+            const from = await state.read('heard')
+            const text = String(Number(from?.text ?? 0) + 1)
+            await state.write([{ key: 'heard', from, to: { text, until: Date.now() + 60_000 } }])
+            return { status: 'forwarded', id: runId, detail: 'Heard.' }
+          },
+          async serve(request) {
+            if (request.headers.get('authorization') !== 'Bearer ' + token) return new Response('no', { status: 401 })
+            if (request.method === 'DELETE') throw new Error('with ' + token)
+            return Response.json({ heard: (await state.read('heard'))?.text, agents, sent: await request.text() })
+          },
+          passes: { everyMs: 1_000, pass: async () => (log.info({}, 'a pass with ' + token), { problem: 'No seeds, says ' + token }) },
+        }),
+      })`
+    const token = 'tk_0123456789'
+    const lines: string[] = []
+    const write = (fields: object, text: string) =>
+      void lines.push(JSON.stringify([fields, text, Object.values(fields).map(String)]))
+    const log = { debug: write, info: write, warn: write, error: write }
+    const gateway = await startInside({ config: toRunners({ token }), files: { [place]: code }, log })
+    await say(gateway, 'x')
+    const call = (method: string, given = token) =>
+      fetch(`${gateway.url}/runners/polly`, {
+        method,
+        headers: { authorization: `Bearer ${given}` },
+        ...(method === 'POST' && { body: 'seed' }),
+      })
+    await expect
+      .poll(async () => await (await call('POST')).json())
+      .toEqual({ heard: '1', agents: ['main'], sent: 'seed' })
+    const refused = await call('POST', 'another')
+    expect([refused.status, await refused.json()]).toEqual([401, expect.objectContaining({ code: 'unauthorized' })])
+    expect((await call('DELETE')).status).toBe(500)
+    await expect.poll(() => readDegradedBy(gateway)).toEqual(['runners.polly: No seeds, says ***'])
+    expect(lines.join('')).toContain('a pass with ***')
+    expect(lines.join('')).not.toContain(token)
+  })
+
   test('an exception and an invalid result of a runner are failures that name the plugin', async () => {
     const gateway = await startInside({ config: toRunners(), files: { [place]: runner } })
     await say(gateway, 'break')

@@ -40,7 +40,7 @@ const toPlace = (number: number, { id }: Pick<LoggedEvent, 'id'>): LogPlace => (
 })
 
 /** What follows a place. `place`: where the next reading continues. `hasSkipped`: events between are no longer kept. */
-export type Reading = {
+type Reading = {
   readonly events: readonly (LoggedEvent & { readonly place: LogPlace })[]
   readonly place: LogPlace
   readonly hasMore: boolean

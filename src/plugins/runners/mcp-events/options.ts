@@ -13,7 +13,6 @@ const Subscriber = z.strictObject({
     .default(false)
     .describe('Also permits callbacks to private addresses, and to loopback by http.'),
 })
-export type Subscriber = z.infer<typeof Subscriber>
 
 export const EventServerConfig = z.strictObject({
   subscribers: z
@@ -27,6 +26,6 @@ export const EventServerConfig = z.strictObject({
 })
 export type EventServerConfig = z.infer<typeof EventServerConfig>
 
-function haveOwnTokens(subscribers: readonly Subscriber[]): boolean {
+function haveOwnTokens(subscribers: readonly { readonly token: string }[]): boolean {
   return new Set(subscribers.map(({ token }) => token)).size === subscribers.length
 }
