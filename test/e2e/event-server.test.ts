@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { silentLog } from '../../src/base/log.ts'
+import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { onFileEnd } from '../file-end.ts'
 import { runCommand } from './command.ts'
 import { describeEngines } from './engines.ts'
@@ -371,6 +372,27 @@ describe('the end of a subscription', () => {
     expect(probed.stdout).not.toContain(slow.url)
   })
 })
+
+test.skipIf(whyNoPostgres !== undefined)(
+  'of two gateways on one store, one posts what any of them has stored',
+  async () => {
+    const { url, drop } = await newSchema()
+    onFileEnd(drop)
+    const config = { ...toEventServerConfig(), store: { url } }
+    const [one, other] = [await startInside({ config }), await startInside({ config })]
+    const receiver = await startReceiver()
+    const secret = newSecret()
+    receiver.secrets.push(secret)
+    const params = { name: 'push', ...callback(receiver.url, secret) }
+    expect((await callEvents(other, { method: 'events/subscribe', params })).result).toBeDefined()
+    const ids = [await happen(one, 'one'), await happen(other, 'two')]
+    await expect.poll(() => receiver.ids().toSorted()).toEqual(ids.toSorted())
+    await one.stop()
+    ids.push(await happen(other, 'three'))
+    await expect.poll(() => receiver.ids().toSorted()).toEqual(ids.toSorted())
+    await other.stop()
+  },
+)
 
 test('an event over 256 KiB ends its run, with a reason', async () => {
   const gateway = await startInside({ config: toEventServerConfig() })
