@@ -91,7 +91,8 @@ export interface Runner {
   /** True: the agent can open files in the workspace, so the files of an item are written there. */
   readonly readsFiles?: true
   /**
-   * Answers the requests to `<hooks.path>/runners/<name of the section>` on the hook port. The code checks the credential itself. It sees only requests
+   * Answers the requests to `<hooks.path>/runners/<name of the section>` on the hook port. The code checks the credential itself; one that follows in the
+   * path, from a client that sends no header, becomes `authorization: Bearer …`, and no list or log has it. It sees only requests
    * that are not from a page of another site, with a body of at most 256 KiB. The host name of `request.url` is not that of the client.
    * The answer must come within half a minute, and its body is text. A body of the type `text/event-stream` may go on until the signal is aborted:
    * when the client has gone, when another configuration is live, when the gateway stops, and after an hour; ten seconds later the connection is cut.

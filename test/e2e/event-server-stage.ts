@@ -100,14 +100,10 @@ export async function connectEvents({ url }: Server, token = chatToken) {
 /** What a raw call answers: for what the official client does not send. */
 export async function callEvents(
   { url }: Server,
-  {
-    method,
-    params = {},
-    token = chatToken,
-    headers = {},
-  }: { method: string; params?: object; token?: string; headers?: object },
+  given: { method: string; params?: object; token?: string; headers?: object; path?: string },
 ) {
-  const answer = await fetch(`${url}/runners/out`, {
+  const { method, params = {}, token = chatToken, headers = {}, path = 'runners/out' } = given
+  const answer = await fetch(`${url}/${path}`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${token}`,

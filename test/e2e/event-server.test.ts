@@ -131,6 +131,24 @@ describe('what a client may not do', () => {
     expect(refusals.map(({ code }) => code)).toContain('unauthorized')
   })
 
+  test('a client that sends no header may have its token in the URL, which no list and no log shows', async () => {
+    const lines: string[] = []
+    const write = (fields: object, text: string) => void lines.push(JSON.stringify([fields, text]))
+    const log = { debug: write, info: write, warn: write, error: write }
+    const gateway = await startInside({ config: toEventServerConfig(), log })
+    const list = (path: string, headers: object = { authorization: '' }) =>
+      callEvents({ url: gateway.url }, { method: 'events/list', path: `runners/out${path}`, headers })
+    expect((await list(`/${chatToken}`)).status).toBe(200)
+    expect((await list(`/${chatToken}/`)).status).toBe(200)
+    expect((await list('/wrong-token-0123456789abcdef')).status).toBe(401)
+    expect((await list('')).status).toBe(401)
+    // a header counts before the URL
+    expect((await list(`/${chatToken}`, { authorization: 'Bearer wrong-token-0123456789abcdef' })).status).toBe(401)
+    const shown = JSON.stringify([await readRefusals(gateway), lines])
+    expect(shown).toContain('runners/out')
+    for (const text of [chatToken, 'wrong-token-0']) expect(shown).not.toContain(text)
+  })
+
   test('a token of a subscriber opens no hook and no call of the admin port', async () => {
     const gateway = await startInside({ config: toEventServerConfig() })
     const headers = { authorization: `Bearer ${chatToken}`, 'content-type': 'application/json' }
@@ -356,8 +374,8 @@ describe('the end of a subscription', () => {
     const slow = await startReceiver()
     slow.secrets.push(receiver.secrets[0] ?? '')
     const params = { name: 'push', ...callback(slow.url, receiver.secrets[0]) }
-    await callEvents(gateway, { method: 'events/subscribe', params })
-    slow.plan.push('silence', { status: 500 })
+    expect((await callEvents(gateway, { method: 'events/subscribe', params })).result).toBeDefined()
+    slow.plan.push('silence', ...Array.from({ length: 20 }, () => ({ status: 500 })))
     const ids = [await happen(gateway, 'one'), await happen(gateway, 'two')]
     await expect.poll(() => receiver.ids()).toEqual(ids)
     await expect

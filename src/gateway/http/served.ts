@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { attemptWithin } from '../../base/time.ts'
 import type { CheckedHead } from '../../core/mapping/delivery.ts'
+import { urlSecretHeader } from '../../core/model/delivery.ts'
 import { Problem } from '../../core/model/problem.ts'
 import { type Runner, toServedHook } from '../../model/runner.ts'
 import { inflateBody } from '../proofs/inflate.ts'
@@ -78,15 +79,25 @@ export async function readServedCall(
   }
 }
 
+/** The body was inflated, and the secret of the URL becomes a token. */
+const droppedHeaders: ReadonlySet<string> = new Set(['content-encoding', 'content-length', urlSecretHeader])
+
 function toRequest(
   { method, url, headers }: Pick<CheckedHead, 'method' | 'url' | 'headers'>,
   body: Buffer<ArrayBuffer>,
 ): Request {
-  // the body was inflated
-  const kept = Object.entries(headers).filter(([name]) => name !== 'content-encoding' && name !== 'content-length')
+  const secret = headers[urlSecretHeader]
+  const kept = Object.entries(headers).filter(([name]) => !droppedHeaders.has(name))
   try {
     const hasBody = method !== 'GET' && method !== 'HEAD'
-    return new Request(new URL(url, 'http://localhost'), { method, headers: kept, body: hasBody ? body : null })
+    const request = new Request(new URL(url, 'http://localhost'), {
+      method,
+      headers: kept,
+      body: hasBody ? body : null,
+    })
+    if (secret !== undefined && (headers['authorization'] ?? '') === '')
+      request.headers.set('authorization', `Bearer ${secret}`)
+    return request
   } catch (cause) {
     throw new Problem('request-malformed', 'The request is not well-formed HTTP.', { cause })
   }

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { trimSlashes } from '../../base/text.ts'
 import { isRunPath, maxHookChars, normalizeEscapes, urlSecretHeader } from '../../core/model/delivery.ts'
+import { toServedHook } from '../../model/runner.ts'
 import type { Generation } from '../generation/generation.ts'
 
 const absolute = /^https?:\/\/([^/?#]*)(.*)$/is
@@ -42,7 +43,7 @@ const minSecretChars = 22
 const random = /^(?:[\da-f]{32,}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w~-]{22,})$/
 
 /**
- * Moves the secret of `/hooks/<name>/<secret>` from the URL of a request into a header that no client can send. Call it before anything else reads the request: then no list, log,
+ * Moves the secret of `/hooks/<name>/<secret>`, or of `/hooks/runners/<name>/<secret>`, from the URL of a request into a header that no client can send. Call it before anything else reads the request: then no list, log,
  * delivery, span or kept request has the secret, because each shows the URL, and none shows this header. A random last part is dropped from the URL of an unknown hook too: its mapping may have
  * been removed or renamed.
  */
@@ -57,6 +58,16 @@ export function takeUrlSecret(
   const hook = findHook(name)
   if (hook.isNamed) return
   const query = url.slice(toUrlPath(url).length)
+  const served = Object.keys(config.runners)
+    .map(toServedHook)
+    .find((path) => name.startsWith(`${path}/`))
+  if (served !== undefined) {
+    const secret = trimSlashes(name.slice(served.length))
+    req.url = `${prefix}/${served}${query}`
+    hideInHeaders(req, secret)
+    req.rawHeaders.push(urlSecretHeader, secret)
+    return
+  }
   for (let at = name.indexOf('/'); at >= 0 && at <= maxHookChars; at = name.indexOf('/', at + 1)) {
     const owner = findHook(name.slice(0, at))
     if (!owner.isNamed || !owner.secretHeaders.has(urlSecretHeader)) continue

@@ -89,7 +89,7 @@ async function send(
   } catch (thrown) {
     signal.throwIfAborted()
     if (thrown instanceof Error && (thrown.name === 'TimeoutError' || thrown.name === 'AbortError')) return 'timeout'
-    return /TLS|SSL|CERT|SIGNED|VERIFY/.test(findErrorCode(thrown) ?? '') ? 'tls_error' : 'connection_refused'
+    return /TLS|SSL|CERT|SIGNED|VERIFY|EPROTO/.test(findErrorCode(thrown) ?? '') ? 'tls_error' : 'connection_refused'
   }
 }
 

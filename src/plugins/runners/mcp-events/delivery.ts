@@ -114,6 +114,10 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
     const secrets = (await Promise.all(sealed.map((each) => principal.sealer.open(each, id)))).flatMap(
       (each) => each ?? [],
     )
+    if (secrets.length === 0) {
+      await end(id, now, 'its key was changed in the store')
+      return false
+    }
     const target = { url: now.url, secrets, subscriptionId: id }
     const body = JSON.stringify(toPlacedOccurrence(event))
     const tools = { fetch: principal.privateCallbacks ? parts.fetch : parts.fetchPublic, clock, signal }
@@ -147,13 +151,14 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
     return true
   }
 
-  /** Stores that everything up to a place is done. */
+  /** Stores that everything up to a place is done. A subscription that was ended and made again in between may be further. */
   async function move(id: string, place: LogPlace, isDelivered = false): Promise<void> {
-    const cursor = formatEventCursor(place)
     const healed = { failures: 0, retryAt: 0, failedSince: null, fault: null }
-    await subscriptions.update(id, (one) =>
-      one === undefined ? one : { ...one, cursor, ...healed, ...(isDelivered ? { deliveredAt: clock() } : {}) },
-    )
+    await subscriptions.update(id, (one) => {
+      if (one === undefined || (parseEventCursor(one.cursor)?.number ?? 0) > place.number) return one
+      const cursor = formatEventCursor(place)
+      return { ...one, cursor, ...healed, ...(isDelivered ? { deliveredAt: clock() } : {}) }
+    })
   }
 
   async function skip(id: string, { subscriber, name: event }: Subscription, place: LogPlace): Promise<void> {

@@ -22,8 +22,8 @@ const keepMs = 7 * 24 * 3_600_000
 /** The last moment that a date can have: the number of the newest event is kept for good. */
 const forever = 8_640_000_000_000_000
 const start: LogPlace = { number: 0, mark: '00000000' }
-/** The maximum number of events that one reading looks at, because most may have other names. */
-const maxLooked = 500
+/** The maximum number of events that one reading looks at, because most may have other names, and each may have 256 KiB. */
+const maxLooked = 200
 const maxAttempts = 100
 
 export const formatEventCursor = ({ number, mark }: LogPlace) => `${number}-${mark}`

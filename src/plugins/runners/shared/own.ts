@@ -97,9 +97,12 @@ function limitOwnWork(
   return {
     ...(typeof serve === 'function' && {
       async serve(request, io) {
-        const answer: unknown = await serve(request, io).catch((thrown: unknown) => {
-          throw new Error(describeException(thrown), { cause: thrown })
-        })
+        let answer: unknown
+        try {
+          answer = await serve(request, io)
+        } catch (cause) {
+          throw new Error(describeException(cause), { cause })
+        }
         if (answer instanceof Response) return answer
         throw new Error(describe('must return a Response from serve.'))
       },
