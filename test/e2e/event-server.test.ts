@@ -1,13 +1,16 @@
 // MCP Events: a runner makes the gateway an MCP server, whose clients get the turns as events.
+import { createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { parse } from 'jsonc-parser'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { silentLog } from '../../src/base/log.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { onFileEnd } from '../file-end.ts'
-import { runCommand } from './command.ts'
+import { readBlock } from '../pages.ts'
+import { runCommand, runProcess } from './command.ts'
 import { describeEngines } from './engines.ts'
 import {
   callEvents,
@@ -456,4 +459,30 @@ test('a hook with the path of a runner is an error of the configuration', async 
   const mappings = [{ match: { path: '/runners/out' }, messageTemplate: 'x' }]
   const checked = await runCommand(['check'], { dir: makeConfigDir({ config: { ...config, hooks: { mappings } } }) })
   expect(checked.stdout + checked.stderr).toMatch(/is the path of the requests to runners\.out/)
+})
+
+test('the configuration and the call of the page work as printed', async () => {
+  const page = 'src/plugins/runners/mcp-events/README.md'
+  const variables = { ASSISTANT_TOKEN: chatToken, GITHUB_SECRET: 'of-the-sender-0123456789' }
+  const config = z
+    .looseObject({})
+    .parse(parse(readBlock(page, 'jsonc', '"mcp-events"'), [], { allowTrailingComma: true }))
+  const gateway = await startInside({ config, env: variables })
+  const body = JSON.stringify({ ref: 'refs/heads/main', pusher: { name: 'octo' }, head_commit: { message: 'Mend it' } })
+  const signature = createHmac('sha256', variables.GITHUB_SECRET).update(body).digest('hex')
+  const headers = { 'x-github-event': 'push', 'x-github-delivery': 'd-1', 'x-hub-signature-256': `sha256=${signature}` }
+  const sent = await fetch(`${gateway.url}/github`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body,
+  })
+  expect(sent.status).toBe(200)
+  const first = readBlock(page, 'sh', 'events/poll').replace('http://127.0.0.1:8790/hooks', gateway.url)
+  const ask = async (command: string) => {
+    const { stdout } = await runProcess('sh', ['-c', command], { env: { ...process.env, ...variables } })
+    return z.object({ result: z.looseObject({ cursor: z.string() }) }).parse(JSON.parse(stdout)).result
+  }
+  await expect.poll(async () => (await ask(first)).cursor).toMatch(/^1-/)
+  const again = await ask(first.replace('"cursor": null', '"cursor": "0-00000000"'))
+  expect(JSON.stringify(again)).toContain('octo pushed to refs/heads/main: Mend it')
 })
