@@ -415,6 +415,15 @@ test.skipIf(whyNoPostgres !== undefined)(
   },
 )
 
+test('a stop ends the streams with their last message, and waits for none', async () => {
+  const gateway = await startInside({ config: toEventServerConfig() })
+  const streams = await Promise.all([openStream(gateway), openStream(gateway)])
+  await happen(gateway, 'one')
+  const stopped = gateway.stop()
+  for (const { ended } of streams) expect(await ended).toMatch(/"id":7,"result":\{"resultType":"complete"[^\n]*\n\n$/)
+  await stopped
+})
+
 test('an event over 256 KiB ends its run, with a reason', async () => {
   const gateway = await startInside({ config: toEventServerConfig() })
   await happen(gateway, 'x'.repeat(262_000))

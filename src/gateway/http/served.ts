@@ -111,43 +111,48 @@ export type Served = {
 }
 
 export function createServed({ refuseToken }: Pick<Admission, 'refuseToken'>): Served {
-  const open = new Set<() => void>()
-
-  /** The signal of a request. */
-  function follow(response: ServerResponse): AbortSignal {
-    const ending = new AbortController()
-    const abort = () => ending.abort()
-    const end = () => {
-      abort()
-      setTimeout(() => response.destroy(), graceMs).unref()
-    }
-    const late = setTimeout(end, streamMs).unref()
-    open.add(end)
-    response.once('close', () => {
-      clearTimeout(late)
-      open.delete(end)
-      abort()
-    })
-    if (response.closed) abort()
-    return ending.signal
-  }
+  /** What ends each stream. */
+  const streams = new Set<() => void>()
+  /** The number of calls of `end`. */
+  let ends = 0
 
   return {
     async answer({ serve, request, head, memory }, response) {
-      const signal = follow(response)
+      const ending = new AbortController()
+      const abort = () => ending.abort()
+      response.once('close', abort)
+      if (response.closed) abort()
+      const endsBefore = ends
       try {
-        const attempt = await attemptWithin(answerMs, () => serve(request, { signal }))
+        const attempt = await attemptWithin(answerMs, () => serve(request, { signal: ending.signal }))
         if (attempt.kind !== 'ended') throw buildFailure(attempt)
-        const { value: answer } = attempt
-        if (answer.status !== 401) return await toAnswer(answer)
-        await answer.body?.cancel()
-        return refuseToken(head)
+        const { value } = attempt
+        if (value.status === 401) {
+          await value.body?.cancel()
+          return refuseToken(head)
+        }
+        const answer = await toAnswer(value)
+        if (answer.stream === undefined || response.closed) return answer
+        const end = () => {
+          abort()
+          setTimeout(() => response.destroy(), graceMs).unref()
+        }
+        const late = setTimeout(end, streamMs).unref()
+        streams.add(end)
+        response.once('close', () => {
+          clearTimeout(late)
+          streams.delete(end)
+        })
+        // the runner may have been replaced while it answered
+        if (ends > endsBefore) end()
+        return answer
       } finally {
         memory.release()
       }
     },
     end() {
-      for (const each of open) each()
+      ends += 1
+      for (const each of streams) each()
     },
   }
 }
