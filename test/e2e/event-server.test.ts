@@ -77,6 +77,21 @@ describeEngines('an MCP server with events', (start) => {
     expect(receiver.ids()).not.toContain('three')
   })
 
+  test('a burst of events is posted in one order, each event once to each callback', async () => {
+    const gateway = await start({ config: toEventServerConfig() })
+    const receivers = await Promise.all([startReceiver(), startReceiver()])
+    for (const { secrets, url } of receivers) {
+      secrets.push(newSecret())
+      const params = { name: 'push', ...callback(url, secrets[0]) }
+      expect((await callEvents(gateway, { method: 'events/subscribe', params })).result).toBeDefined()
+    }
+    const ids = await Promise.all(Array.from({ length: 200 }, (_, index) => happen(gateway, `event ${index}`)))
+    await expect.poll(() => receivers.map(({ ids: read }) => new Set(read()).size)).toEqual([200, 200])
+    const [one, other] = receivers.map(({ ids: read }) => read())
+    expect(one).toEqual(other)
+    expect(one?.toSorted()).toEqual(ids.toSorted())
+  })
+
   test('a stream brings what happened since its cursor, and then what happens', async () => {
     const gateway = await start({ config: toEventServerConfig() })
     const { client, poll } = await connectEvents(gateway)

@@ -54,7 +54,7 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
         for (const [id, one] of all) {
           const reason = await findEnd(one)
           if (running.has(id) || (reason === undefined && !hasWork(one, newest))) continue
-          const work = reason === undefined ? serve(id, one, signal) : end(id, one, reason)
+          const work = reason === undefined ? serve(id, signal) : end(id, one, reason)
           const ended = work
             .catch((thrown: unknown) => signal.aborted || failures.push(thrown))
             .finally(() => running.delete(id))
@@ -85,7 +85,10 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
   }
 
   /** Posts what waits for a subscription, up to the first failure. */
-  async function serve(id: string, given: Subscription, signal: AbortSignal): Promise<void> {
+  async function serve(id: string, signal: AbortSignal): Promise<void> {
+    // the list may be older than the end of the work before
+    const given = await subscriptions.read(id)
+    if (given === undefined) return
     let place = parseEventCursor(given.cursor) ?? (await events.end())
     const found = await events.find(place)
     if (found.hasSkipped) await skip(id, given, (place = found.place))
