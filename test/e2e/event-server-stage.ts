@@ -133,6 +133,7 @@ export async function startReceiver({ echo = (challenge: string): unknown => ({ 
   const secrets: string[] = []
   const posts: Posted[] = []
   const challenges: string[] = []
+  const controls: Record<string, unknown>[] = []
   const plan: Misbehaviour[] = []
   const { url } = await startLoopback((received) => {
     if (!secrets.some((secret) => isSigned(received, secret))) return { status: 401 }
@@ -141,6 +142,10 @@ export async function startReceiver({ echo = (challenge: string): unknown => ({ 
       challenges.push(String(body['challenge']))
       return { status: 200, body: echo(String(body['challenge'])) }
     }
+    if (typeof body['type'] === 'string') {
+      controls.push(body)
+      return { status: 200 }
+    }
     posts.push({
       id: String(received.headers['webhook-id']),
       subscription: String(received.headers['x-mcp-subscription-id']),
@@ -148,7 +153,7 @@ export async function startReceiver({ echo = (challenge: string): unknown => ({ 
     })
     return plan.shift() ?? { status: 200, body: {} }
   })
-  return { url: `${url}/callback`, secrets, posts, challenges, plan, ids: () => posts.map(({ id }) => id) }
+  return { url: `${url}/callback`, secrets, posts, challenges, controls, plan, ids: () => posts.map(({ id }) => id) }
 }
 
 function isSigned({ headers, text }: Received, secret: string): boolean {

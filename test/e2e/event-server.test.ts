@@ -376,6 +376,9 @@ describe('the end of a subscription', () => {
     const again = await callEvents(gateway, { method: 'events/subscribe', params })
     expect(what.startsWith('an event') ? again.code : again.status).toBe(what.startsWith('an event') ? -32_011 : 401)
     expect(receiver.ids()).toEqual([first])
+    // only a subscriber that is still there has a key that signs
+    const told = [{ type: 'terminated', error: { code: -32_012, message: 'Forbidden' } }]
+    await expect.poll(() => receiver.controls).toEqual(what.startsWith('an event') ? told : [])
     expect(lines.join('')).not.toContain(receiver.url)
     expect(lines.join('')).not.toContain(receiver.secrets[0])
   })

@@ -1,5 +1,6 @@
 // Posts the events to the webhook subscriptions: those of one subscription in their order, one at a time; those of different ones at the same time. Where a
 // subscription stands is in the store after each event, so that after a kill only the event of the last request may be posted again, with its id.
+import { randomBytes } from 'node:crypto'
 import type { PassingParts, RunnerHost } from '../../../define.ts'
 import { postSigned } from './callback.ts'
 import {
@@ -12,6 +13,7 @@ import {
 } from './event-log.ts'
 import { toPlacedOccurrence } from './occurrence.ts'
 import type { Principals } from './principals.ts'
+import { rpcCodes } from './rpc.ts'
 import type { Subscription, Subscriptions } from './subscriptions.ts'
 
 /** Another gateway may have stored an event or a subscription. */
@@ -21,6 +23,9 @@ const pauses = [1_000, 5_000, 30_000, 120_000, 300_000, 600_000] as const
 const eventsAtOnce = 20
 const minLookMs = 50
 const notRenewed = 'not renewed'
+const notPermitted = 'the subscriber may no longer receive the event'
+
+type ControlBody = { readonly type: 'gap' | 'terminated'; readonly [key: string]: unknown }
 
 type DeliveryParts = Pick<RunnerHost, 'fetch' | 'fetchPublic' | 'clock' | 'log'> & {
   readonly events: EventLog
@@ -54,7 +59,7 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
         for (const [id, one] of all) {
           const reason = await findEnd(one)
           if (running.has(id) || (reason === undefined && !hasWork(one, newest))) continue
-          const work = reason === undefined ? serve(id, signal) : end(id, one, reason)
+          const work = reason === undefined ? serve(id, signal) : end(id, one, reason, signal)
           const ended = work
             .catch((thrown: unknown) => signal.aborted || failures.push(thrown))
             .finally(() => running.delete(id))
@@ -81,7 +86,7 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
     if (endsAt <= clock()) return notRenewed
     const principal = principals.find(subscriber)
     if (principal === undefined || (await principal.sealer.keyId()) !== keyId) return 'revoked'
-    return principal.events.includes(name) ? undefined : 'the subscriber may no longer receive the event'
+    return principal.events.includes(name) ? undefined : notPermitted
   }
 
   /** Posts what waits for a subscription, up to the first failure. */
@@ -91,10 +96,10 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
     if (given === undefined) return
     let place = parseEventCursor(given.cursor) ?? (await events.end())
     const found = await events.find(place)
-    if (found.hasSkipped) await skip(id, given, (place = found.place))
+    if (found.hasSkipped) await skip(id, given, (place = found.place), signal)
     for (;;) {
       const reading = await events.read({ after: place, names: [given.name], limit: eventsAtOnce })
-      if (reading.hasSkipped) await skip(id, given, place)
+      if (reading.hasSkipped) await skip(id, given, place, signal)
       for (const event of reading.events) {
         signal.throwIfAborted()
         const now = await subscriptions.read(id)
@@ -107,23 +112,38 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
     }
   }
 
+  /** Where to post, and how to sign. Undefined if the subscriber is gone, or if nobody can open its key. */
+  async function findTarget(id: string, { subscriber, secret, former, url }: Subscription) {
+    const principal = principals.find(subscriber)
+    if (principal === undefined) return undefined
+    const sealed = [secret, ...(former !== null && former.until > clock() ? [former.secret] : [])]
+    const opened = await Promise.all(sealed.map((each) => principal.sealer.open(each, id)))
+    const secrets = opened.flatMap((each) => each ?? [])
+    if (secrets.length === 0) return undefined
+    const fetch = principal.privateCallbacks ? parts.fetch : parts.fetchPublic
+    return { target: { url, secrets, subscriptionId: id }, fetch }
+  }
+
+  /** Tells the receiver something about its subscription, in one attempt. */
+  async function tell(id: string, one: Subscription, body: ControlBody, signal: AbortSignal): Promise<void> {
+    const found = await findTarget(id, one)
+    if (found === undefined) return
+    const message = { id: `msg_${body.type}_${randomBytes(12).toString('hex')}`, body: JSON.stringify(body), hops: 0 }
+    await postSigned(found.target, message, { fetch: found.fetch, clock, signal })
+  }
+
   async function deliver(
     { id, now, event }: { id: string; now: Subscription; event: LoggedEvent & { readonly place: LogPlace } },
     signal: AbortSignal,
   ): Promise<boolean> {
-    const principal = principals.find(now.subscriber)
-    if (principal === undefined) return false
-    const sealed = [now.secret, ...(now.former !== null && now.former.until > clock() ? [now.former.secret] : [])]
-    const secrets = (await Promise.all(sealed.map((each) => principal.sealer.open(each, id)))).flatMap(
-      (each) => each ?? [],
-    )
-    if (secrets.length === 0) {
-      await end(id, now, 'its key was changed in the store')
+    const found = await findTarget(id, now)
+    if (found === undefined) {
+      await end(id, now, 'its key cannot be opened', signal)
       return false
     }
-    const target = { url: now.url, secrets, subscriptionId: id }
+    const { target, fetch } = found
     const body = JSON.stringify(toPlacedOccurrence(event))
-    const tools = { fetch: principal.privateCallbacks ? parts.fetch : parts.fetchPublic, clock, signal }
+    const tools = { fetch, clock, signal }
     const outcome = await postSigned(target, { id: event.id, body, hops: event.hops }, tools)
     const fields = { subscriber: now.subscriber, event: now.name, subscription: id, run: event.id }
     if (outcome.kind === 'failed') {
@@ -164,20 +184,26 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
     })
   }
 
-  async function skip(id: string, { subscriber, name: event }: Subscription, place: LogPlace): Promise<void> {
+  async function skip(id: string, given: Subscription, place: LogPlace, signal: AbortSignal): Promise<void> {
+    const { subscriber, name: event } = given
     log.error({ subscriber, event, subscription: id }, 'events were skipped, because they are no longer kept')
     const cursor = formatEventCursor(place)
     await subscriptions.update(id, (one) => (one === undefined ? one : { ...one, cursor, hasSkipped: true }))
+    await tell(id, given, { type: 'gap', cursor }, signal)
   }
 
-  async function end(id: string, { subscriber, name: event, keyId }: Subscription, reason: string): Promise<void> {
+  async function end(id: string, given: Subscription, reason: string, signal: AbortSignal): Promise<void> {
+    const { subscriber, name: event, keyId } = given
     let hasEnded = false
     await subscriptions.update(id, (one) => {
       // it may have been renewed in between
       hasEnded = one !== undefined && one.keyId === keyId && (reason !== notRenewed || one.endsAt <= clock())
       return hasEnded ? undefined : one
     })
-    if (hasEnded) log.info({ subscriber, event, subscription: id }, `the subscription ended: ${reason}`)
+    if (!hasEnded) return
+    log.info({ subscriber, event, subscription: id }, `the subscription ended: ${reason}`)
+    if (reason === notPermitted)
+      await tell(id, given, { type: 'terminated', error: { code: rpcCodes.forbidden, message: 'Forbidden' } }, signal)
   }
 
   return { passes: { everyMs: lookEveryMs, pass, problems: () => problems }, look: () => look() }

@@ -190,6 +190,8 @@ test('a subscription that fails for longer than events are kept is told that som
   one.time.at += 2 * 24 * 60 * minute
   await one.happen('run-2')
   await expect.poll(one.ids).toContain('run-2')
+  const told = one.posts.filter(({ id }) => id.startsWith('msg_gap_')).map(({ text }) => text)
+  expect(told).toEqual([expect.stringMatching(/^\{"type":"gap","cursor":"1-[\da-f]{8}"\}$/)])
   expect(await one.call('events/subscribe', params)).toMatchObject({ truncated: true })
   expect(await one.call('events/subscribe', params)).toMatchObject({ truncated: false })
   expect(await one.call('events/poll', { name: 'main', cursor: granted?.cursor })).toMatchObject({
