@@ -214,6 +214,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     config: () => generation().config,
     ownParts: live.ownParts,
     readSourceFiles: createSourceReader({ dir, generation, own: () => live.ownParts().sources, clock }),
+    noteAct: auditor.note,
     openState: (id) => createRunnerState({ store, id, clock }),
     store,
     write: options.write ?? (({ text }) => void process.stdout.write(text)),

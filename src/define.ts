@@ -44,6 +44,7 @@ export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type {
   RunIO,
   Runner,
+  RunnerAct,
   RunnerDefinition,
   RunnerHost,
   RunnerParts,

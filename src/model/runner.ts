@@ -140,6 +140,14 @@ export function toServedHook(section: string): string {
 /** What the code of a runner makes. */
 export type RunnerParts = Omit<Runner, 'id'>
 
+/** What a client of a runner has changed. `by`: the name of the client in the section. `target`: what the act is about, such as an id. */
+export type RunnerAct = {
+  readonly by: string
+  readonly act: string
+  readonly target: string
+  readonly details?: Readonly<Record<string, string>>
+}
+
 /** What a runner gets from the gateway. */
 export type RunnerHost = {
   /** The name in `runners` or, of a runner without a section, the name that agents use. */
@@ -160,6 +168,8 @@ export type RunnerHost = {
   readonly state: RunnerState
   /** Fields and messages have no payload. Secrets of the section are masked in them. */
   readonly log: Log
+  /** Writes what a client of the runner has changed into the audit log, without a payload and without a secret. Never throws. */
+  readonly audit: (act: RunnerAct) => void
   /** Milliseconds since the epoch. */
   readonly clock: () => number
 }

@@ -237,6 +237,7 @@ function open<Options>(definition: RunnerDefinition<Options>, trial: RunnerTrial
     fetchPublic: fetch,
     state: createMemoryState(),
     log: silentLog,
+    audit() {},
     clock: Date.now,
   })
 }

@@ -197,3 +197,17 @@ export async function readRefusals({ adminUrl }: { readonly adminUrl: string }) 
   const answer = await fetch(`${adminUrl}/api/refusals`, { headers: { authorization: `Bearer ${gatewayToken}` } })
   return z.looseObject({ refusals: z.array(z.looseObject({ code: z.string() })) }).parse(await answer.json()).refusals
 }
+
+/** The acts of the clients of the runner in the audit log, the newest first. */
+export async function readActs({ adminUrl }: { readonly adminUrl: string }) {
+  const answer = await fetch(`${adminUrl}/api/audit`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+  const Entry = z.object({
+    by: z.object({ kind: z.string(), name: z.string() }),
+    act: z.string(),
+    target: z.string().nullable(),
+    details: z.record(z.string(), z.string()),
+    outcome: z.string(),
+  })
+  const { entries } = z.object({ entries: z.array(Entry) }).parse(await answer.json())
+  return entries.filter(({ by }) => by.name.startsWith('runners.'))
+}

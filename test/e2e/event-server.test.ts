@@ -20,6 +20,7 @@ import {
   happen,
   newSecret,
   openStream,
+  readActs,
   otherToken,
   readRefusals,
   startReceiver,
@@ -75,6 +76,13 @@ describeEngines('an MCP server with events', (start) => {
     await happen(gateway, 'three')
     await expect(unsubscribe(query)).rejects.toMatchObject({ code: -32_011 })
     expect(receiver.ids()).not.toContain('three')
+    const acts = { by: { kind: 'token', name: 'runners.out: chat' }, target: granted.id, details: { event: 'push' } }
+    await expect
+      .poll(() => readActs(gateway))
+      .toEqual([
+        { ...acts, act: 'unsubscribe', outcome: 'done' },
+        { ...acts, act: 'subscribe', outcome: 'done' },
+      ])
   })
 
   test('a burst of events is posted in one order, each event once to each callback', async () => {

@@ -375,10 +375,11 @@ describe('a runner of a plugin', () => {
         name: 'parrot',
         about: 'Keeps what it heard.',
         options: z.strictObject({ greeting: z.string(), token: z.string() }),
-        create: ({ token }, { state, agents, log }) => ({
+        create: ({ token }, { state, agents, log, audit }) => ({
           async run({ prompt, runId }) {
             const from = await state.read('heard')
             const text = String(Number(from?.text ?? 0) + 1)
+            audit({ by: 'x ' + token, act: 'hear', target: 'y ' + token, details: { z: token } })
             await state.write([{ key: 'heard', from, to: { text, until: Date.now() + 60_000 } }])
             return { status: 'forwarded', id: runId, detail: 'Heard.' }
           },
@@ -412,6 +413,9 @@ describe('a runner of a plugin', () => {
     await expect.poll(() => readDegradedBy(gateway)).toEqual(['runners.polly: No seeds, says ***'])
     expect(lines.join('')).toContain('a pass with ***')
     expect(lines.join('')).not.toContain(token)
+    expect(await readStore(gateway.dir, async (store) => JSON.stringify(await store.auditLog({ limit: 9 })))).toContain(
+      'y ***',
+    )
   })
 
   test('an exception and an invalid result of a runner are failures that name the plugin', async () => {

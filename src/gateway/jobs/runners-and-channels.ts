@@ -12,6 +12,7 @@ import { createOwnChannel } from '../../plugins/channels/shared/own.ts'
 import { runners as builtInRunners } from '../../plugins/runners/index.ts'
 import { createOwnRunner } from '../../plugins/runners/shared/own.ts'
 import { fetchPublic, fetchWithoutTimeout } from '../../plugins/runners/shared/ai/fetch.ts'
+import type { NewAuditEntry } from '../../store/audit.ts'
 import { listAgentIds } from './agents.ts'
 
 export type RunnersAndChannels = {
@@ -28,6 +29,8 @@ export type RunnerAndChannelParts = {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Opens the durable values of a runner. Default: none can be read or written. */
   readonly openState?: (id: string) => RunnerState
+  /** Writes into the audit log. Default: writes nothing. */
+  readonly noteAct?: (entry: NewAuditEntry) => void
   /** Default: logs nothing. */
   readonly log?: Log
 }
@@ -75,13 +78,15 @@ function buildRunner(
   id: string,
   config: Config,
   own: readonly OwnRunner[],
-  { env, openState, log = silentLog }: RunnerAndChannelParts,
+  { env, openState, noteAct, log = silentLog }: RunnerAndChannelParts,
 ): Runner | undefined {
   const { models, runners } = config
   const agents = listAgentIds(config).filter((agent) => chooseRunner(config, agent) === id)
   const state = openState?.(id) ?? noState
   const fetch = fetchWithoutTimeout
-  const host: RunnerHost = { id, models, agents, env, fetch, fetchPublic, state, log, clock: Date.now }
+  const audit: RunnerHost['audit'] = ({ by, ...act }) =>
+    noteAct?.({ by: { kind: 'token', name: `runners.${id}: ${by}` }, ...act, outcome: 'done' })
+  const host: RunnerHost = { id, models, agents, env, fetch, fetchPublic, state, log, audit, clock: Date.now }
   const ofPlugin = own.find(({ name }) => name === id)
   if (ofPlugin !== undefined) return createOwnRunner(ofPlugin, host)
   const section = Object.hasOwn(runners, id) ? runners[id] : undefined

@@ -41,7 +41,7 @@ const payloadSchema = {
   required: ['runId', 'session', 'prompt'],
 }
 
-type ServerParts = Pick<RunnerHost, 'fetch' | 'fetchPublic' | 'clock' | 'log'> & {
+type ServerParts = Pick<RunnerHost, 'fetch' | 'fetchPublic' | 'clock' | 'log' | 'audit'> & {
   readonly config: EventServerConfig
   readonly events: EventLog
   readonly subscriptions: Subscriptions

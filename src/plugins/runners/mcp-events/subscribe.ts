@@ -42,7 +42,7 @@ function isKey(secret: string): boolean {
   return key.length >= 24 && key.length <= 64 && key.toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '')
 }
 
-type SubscribeParts = Pick<RunnerHost, 'fetch' | 'fetchPublic' | 'clock' | 'log'> & {
+type SubscribeParts = Pick<RunnerHost, 'fetch' | 'fetchPublic' | 'clock' | 'log' | 'audit'> & {
   readonly events: EventLog
   readonly subscriptions: Subscriptions
   /** Called when a subscription is new or renewed, so that it is served at once. */
@@ -66,6 +66,7 @@ export function createSubscribing({
   fetchPublic,
   clock,
   log,
+  audit,
   events,
   subscriptions,
   onChanged,
@@ -147,7 +148,10 @@ export function createSubscribing({
       return { kept: stored ?? fresh, before: last }
     })
     onChanged()
-    if (before === undefined) log.info({ subscriber: principal.name, event: name, subscription: id }, 'subscribed')
+    if (before === undefined) {
+      log.info({ subscriber: principal.name, event: name, subscription: id }, 'subscribed')
+      audit({ by: principal.name, act: 'subscribe', target: id, details: { event: name } })
+    }
     return {
       id,
       refreshBefore: new Date(endsAt).toISOString(),
@@ -170,6 +174,7 @@ export function createSubscribing({
       })
       if (!wasThere) throw new RpcFailure(rpcCodes.notFound, 'NotFound', { kind: 'subscription' })
       log.info({ subscriber: principal.name, event: name, subscription: id }, 'the subscription ended: unsubscribed')
+      audit({ by: principal.name, act: 'unsubscribe', target: id, details: { event: name } })
       return {}
     },
   }

@@ -54,7 +54,7 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
   const hide = createSecretMask(listConfigSecrets({ options }, []), '***')
   let parts: RunnerParts
   try {
-    parts = definition.create(options, { ...host, log: maskLog(host.log, hide) })
+    parts = definition.create(options, { ...host, log: maskLog(host.log, hide), audit: maskAudit(host.audit, hide) })
   } catch (thrown) {
     return { ...createBrokenRunner(describeException(thrown)), id }
   }
@@ -80,6 +80,13 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
     ...(parts.readsFiles === true && { readsFiles: true }),
     ...guardProbe(parts, { describe, describeException }),
     ...limitOwnWork(parts, { describe, describeException, hide }),
+  }
+}
+
+function maskAudit(audit: RunnerHost['audit'], hide: (text: string) => string): RunnerHost['audit'] {
+  return ({ by, act, target, details = {} }) => {
+    const shown = Object.entries(details).map(([name, text]) => [hide(name), hide(text)])
+    audit({ by: hide(by), act: hide(act), target: hide(target), details: Object.fromEntries(shown) })
   }
 }
 

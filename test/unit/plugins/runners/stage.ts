@@ -28,6 +28,7 @@ export function createHost(host: Partial<RunnerHost> & Pick<RunnerHost, 'id'>): 
     fetchPublic,
     state: { read: refuse, list: refuse, write: refuse },
     log: silentLog,
+    audit() {},
     clock: Date.now,
     ...host,
   }
