@@ -106,7 +106,7 @@ describe('a source of a plugin', () => {
 
   test.each([
     ['a wrong option', { token: 7 }, {}, /sources\.tides\.token/],
-    ['an unknown key', { tokn: 'x' }, {}, /sources\.tides.*"tokn"/],
+    ['an unknown key', { tokn: 'x' }, {}, /sources\.tides\.tokn is an unknown key\. Did you mean token\?/],
     ['a kind that nothing has', { kind: 'bouy' }, {}, /sources\.tides\.kind is "bouy".*Did you mean buoy\?/],
     ['the kind of a built-in source', { kind: 'gmail' }, {}, /"gmail", which is built in: its section is hooks\.gmail/],
     ['a hook that no mapping has', {}, { hooks: {} }, /hook "tides", which no mapping has\. Add one with "match"/],
