@@ -7,7 +7,7 @@ import { buildMail, type Dovecot, dovecotMissing, startDovecot, user } from './f
 import { startGoogle } from './fakes/google.ts'
 import { makeConfigDir, startGateway } from './gateway.ts'
 import { makeMailDir } from './gmail-stage.ts'
-import { toImapConfig } from './imap-stage.ts'
+import { readSubjects, toImapConfig } from './imap-stage.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
 /** Shows the prompt and, in base64, the files below the folder of the agent. */
@@ -128,6 +128,20 @@ describe.skipIf(dovecotMissing !== undefined)(
       const { prompt, files } = await readShown(gateway)
       expect(prompt).toContain('\n1-big.zip: not kept, because it is over 10 MiB.\n')
       expect(files['2-a.pdf']?.toString()).toBe('%PDF')
+    })
+
+    test.each([
+      [
+        'has too many parts',
+        Array.from({ length: 9_000 }, (_, at) => `Content-Type: text/plain; name=${at}.txt\r\n\r\nx`),
+      ],
+      ['has a name that is too long', [`Content-Type: text/plain;\r\n name="${'a'.repeat(1_200_000)}"\r\n\r\nx`]],
+    ])('a mail whose structure %s is delivered without files, and holds up no later mail', async (_, parts) => {
+      const gateway = await start()
+      server.deliver(buildMixed('large', parts))
+      server.deliver(buildMail('later'))
+      const read = async () => (await readSubjects(gateway.dir)).toSorted()
+      await expect.poll(read, { timeout: 20_000 }).toEqual(['subject large', 'subject later'])
     })
 
     test('a kill between the store and the run loses no file, also of a list that is split into runs', async () => {

@@ -66,6 +66,18 @@ export function isRefusal(error: unknown): boolean {
   return responseStatus === 'NO' || responseStatus === 'BAD'
 }
 
+/** Whether an answer of the server was over a limit of the connection, which has then ended. */
+export function isOverLimit(error: unknown): boolean {
+  return overLimit.has(readError(error).code)
+}
+
+const overLimit: ReadonlySet<unknown> = new Set([
+  'LineTooLarge',
+  'LiteralTooLarge',
+  'ResponseTooLarge',
+  'TooManyTokens',
+])
+
 export function isMissingFolder(error: unknown): boolean {
   return readError(error).mailboxMissing === true
 }

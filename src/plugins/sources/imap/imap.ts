@@ -12,13 +12,14 @@ export const imapSource = defineSource({
   account: ({ user, host }) => `${user}@${host}`,
   create(imap, host) {
     let problems: readonly string[] = []
+    const oversized = new Set<string>()
     return {
       // a pass ends with its connection, and the next one connects again
       everyMs: 1_000,
       async pass(signal) {
         // loaded on demand, because few gateways need this large module
         const { watchMailbox } = await import('./watch.ts')
-        return watchMailbox({ imap, host, signal, onProblems: (next) => (problems = next) })
+        return watchMailbox({ imap, host, signal, oversized, onProblems: (next) => (problems = next) })
       },
       problems: () => problems,
       async probe(signal) {

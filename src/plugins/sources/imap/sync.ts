@@ -4,7 +4,7 @@ import type { FetchMessageObject, ImapFlow } from 'imapflow'
 import type { SourceFile, SourceHost, SourceItem } from '../../../define.ts'
 import { type ImapConfig, SourceFailure } from '../shared/kit.ts'
 import type { Mail } from '../shared/mail.ts'
-import { isRefusal } from './connection.ts'
+import { isOverLimit, isRefusal } from './connection.ts'
 import { listImapFiles, type MailPlace } from './files.ts'
 import { maxSourceBytes, parseMail } from './message.ts'
 import { findFolderPlace, type FolderPlace, type MailboxPlace, setFolderPlace } from './place.ts'
@@ -16,7 +16,14 @@ type SyncParts = {
   readonly client: ImapFlow
   readonly imap: ImapConfig
   readonly host: Pick<SourceHost, 'store' | 'clock' | 'log'>
+  readonly oversized: Oversized
 }
+
+/**
+ * The mails whose structure is over a limit of the connection, by folder, UIDVALIDITY and number. They are delivered without files: their sender
+ * must not end each connection, and so hold up all later mails.
+ */
+export type Oversized = Set<string>
 
 /** Flags and labels of mails that are not new for their owner. */
 const notNew = new Set(['\\deleted', '\\draft', '\\sent', '\\trash', '\\junk', '\\spam', '$junk'])
@@ -109,14 +116,14 @@ type NewMail = { readonly mail: Mail; readonly files: readonly SourceFile[] }
 
 /** The mails in order, without those that are not new for their owner, or were deleted meanwhile. `missed`: the server refused to return them. */
 async function readMails(
-  { client, imap }: SyncParts,
+  { client, imap, oversized }: SyncParts,
   uids: readonly number[],
   at: Omit<MailPlace, 'uid'>,
 ): Promise<{ readonly mails: readonly NewMail[]; readonly missed: number[] }> {
   const mails: NewMail[] = []
   const missed: number[] = []
   for (const uid of uids) {
-    const message = await fetchMessage(client, uid, imap)
+    const message = await fetchMessage({ ...at, uid }, { client, imap, oversized })
     if (message === 'missed') missed.push(uid)
     else if (message !== undefined) mails.push(...(await readMail(message, { ...at, uid, imap })))
   }
@@ -124,12 +131,16 @@ async function readMails(
 }
 
 async function fetchMessage(
-  client: ImapFlow,
-  uid: number,
-  { attachments }: ImapConfig,
+  { folder, uidValidity, uid }: MailPlace,
+  { client, imap, oversized }: Omit<SyncParts, 'host'>,
 ): Promise<FetchMessageObject | 'missed' | undefined> {
+  const name = JSON.stringify([folder, uidValidity, uid])
+  const structure = imap.attachments && !oversized.has(name) ? { bodyStructure: true } : {}
+  const note = (error: unknown) => {
+    if (structure.bodyStructure && isOverLimit(error)) oversized.add(name)
+  }
+  client.on('error', note)
   try {
-    const structure = attachments ? { bodyStructure: true } : {}
     const query = {
       ...structure,
       flags: true,
@@ -142,8 +153,11 @@ async function fetchMessage(
     if (message === false) return undefined
     return message.source === undefined ? 'missed' : message
   } catch (error) {
+    note(error)
     if (isRefusal(error)) return 'missed'
     throw error
+  } finally {
+    client.off('error', note)
   }
 }
 

@@ -4,12 +4,14 @@ import type { PassFailure, SourceHost } from '../../../define.ts'
 import { type ImapConfig, type Sleep, SourceFailure } from '../shared/kit.ts'
 import { connect, isMissingFolder, isRefusal, toFailure } from './connection.ts'
 import { type MailboxPlace, parsePlace } from './place.ts'
-import { syncMailFolder } from './sync.ts'
+import { type Oversized, syncMailFolder } from './sync.ts'
 
 type WatchParts = {
   readonly imap: ImapConfig
   readonly host: Pick<SourceHost, 'place' | 'store' | 'clock' | 'log' | 'pause'>
   readonly signal: AbortSignal
+  /** Kept for the next connections. */
+  readonly oversized: Oversized
   /** Called with the current problems, one sentence each, when they may have changed. */
   readonly onProblems: (problems: readonly string[]) => void
 }
@@ -21,7 +23,8 @@ const refreshMs = 15 * 60_000
 
 /** Watches until the connection or the signal ends. */
 export async function watchMailbox(parts: WatchParts): Promise<PassFailure | undefined> {
-  const { imap, host, signal, onProblems } = parts
+  const { imap, host, signal, oversized, onProblems } = parts
+  const oversizedBefore = oversized.size
   let connectedAt: number | undefined
   let client: ImapFlow | undefined
   try {
@@ -31,7 +34,8 @@ export async function watchMailbox(parts: WatchParts): Promise<PassFailure | und
     await watch(client, text === undefined ? { syncedAt: connectedAt, folders: [] } : parsePlace(text), parts)
     return undefined
   } catch (error) {
-    if (signal.aborted) return undefined
+    // a mail that ended the connection does not end the next one
+    if (signal.aborted || oversized.size > oversizedBefore) return undefined
     const isEnd = connectedAt !== undefined && client?.usable === false && host.clock() - connectedAt >= shortMs
     if (isEnd && !(error instanceof SourceFailure)) return undefined
     const { message: problem, retryAfterMs } = toFailure(error, imap)
@@ -44,7 +48,7 @@ export async function watchMailbox(parts: WatchParts): Promise<PassFailure | und
 
 /** Never resolves: it rejects when the connection or the signal ends. */
 async function watch(client: ImapFlow, place: MailboxPlace, parts: WatchParts): Promise<never> {
-  const { imap, host, signal, onProblems } = parts
+  const { imap, host, signal, oversized, onProblems } = parts
   const { folders, pollSeconds, host: server } = imap
   const news = listen(client, signal)
   // the first folder is read last, so that it is the one that the server reports about
@@ -57,7 +61,7 @@ async function watch(client: ImapFlow, place: MailboxPlace, parts: WatchParts): 
     const problems: string[] = []
     for (const name of order) {
       try {
-        place = await syncMailFolder({ client, imap, host }, name, place)
+        place = await syncMailFolder({ client, imap, host, oversized }, name, place)
       } catch (error) {
         if (!isRefusal(error)) throw error
         problems.push(describeRefusal(name, isMissingFolder(error)))
