@@ -52,7 +52,9 @@ export async function fetchFiles(plans: readonly AgentPlan[], turn: Turn, contex
     return { kind: 'ready', texts }
   } catch (thrown) {
     if (lease.signal.aborted) return { kind: 'aborted' }
-    return { kind: 'unavailable', detail: describe(thrown, limit) }
+    // a mailbox that refused the password must not be asked again soon: servers lock accounts
+    const retryAfterMs = thrown instanceof SourceFailure ? thrown.retryAfterMs : undefined
+    return { kind: 'unavailable', detail: describe(thrown, limit), retryAfterMs }
   }
 }
 

@@ -94,6 +94,13 @@ test.each([
   expect(await fetchAll(planWith(toFile('a'), toFile('b')))).toEqual({ kind: 'unavailable', detail })
 })
 
+test('a source that asks to wait is not asked again before', async () => {
+  const { fetchAll } = createTurn(() => {
+    throw new SourceFailure('The password was refused.', { retryAfterMs: 300_000 })
+  })
+  expect(await fetchAll(planWith(toFile('a')))).toMatchObject({ kind: 'unavailable', retryAfterMs: 300_000 })
+})
+
 test('a file that cannot be written means that the turn waits, and the source is closed', async () => {
   let isClosed = false
   const { workspace, fetchAll } = createTurn(() =>
