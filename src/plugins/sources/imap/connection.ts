@@ -82,6 +82,9 @@ export function isMissingFolder(error: unknown): boolean {
   return readError(error).mailboxMissing === true
 }
 
+/** A login with a correct password may be refused with these: RFC 5530, and the limit of connections of Dovecot. */
+const passingCodes: ReadonlySet<unknown> = new Set(['UNAVAILABLE', 'INUSE', 'LIMIT', 'SERVERBUG'])
+
 /** The failure of a connection, with its cause and what to do. */
 export function toFailure(error: unknown, { host, security }: ImapConfig): SourceFailure {
   if (error instanceof SourceFailure) return error
@@ -91,7 +94,7 @@ export function toFailure(error: unknown, { host, security }: ImapConfig): Sourc
   const why = shown === undefined ? '' : ` (${String(shown)})`
   const fail = (what: string, retryAfterMs?: number) =>
     new SourceFailure(`${host} ${what}`, { retryAfterMs, cause: error })
-  if (authenticationFailed === true && serverResponseCode !== 'UNAVAILABLE') {
+  if (authenticationFailed === true && !passingCodes.has(serverResponseCode)) {
     const next = 'Correct hooks.imap.user and hooks.imap.password; many mail services want an app password.'
     return fail(`refused the user or the password${why}. ${next}`, refusedRetryMs)
   }
