@@ -121,6 +121,15 @@ describe.skipIf(dovecotMissing !== undefined)(
       expect(prompt).not.toContain('Files of this message')
     })
 
+    test('the files of a mail with too many are counted', async () => {
+      const gateway = await start()
+      const parts = Array.from({ length: 23 }, (_, at) => toPart(`filename=${at}.pdf`, Buffer.from('%PDF')))
+      server.deliver(buildMixed('many', parts))
+      const { prompt, files } = await readShown(gateway)
+      expect(Object.keys(files)).toHaveLength(20)
+      expect(prompt).toContain('\n3 more: not kept, because a turn gets at most 20 files.\n')
+    })
+
     test('an attachment that is too large is a line, and is not fetched', async () => {
       const gateway = await start()
       const big = toPart('filename=big.zip', Buffer.alloc(11 * 1024 * 1024))
@@ -208,6 +217,15 @@ describe('attachments by Gmail', () => {
     expect(prompt).toContain('/1-invoice.pdf (1 kB)')
     expect(google.requests.filter((line) => line.includes('/attachments/'))).toHaveLength(1)
     expect(google.faults).toEqual([])
+  })
+
+  test('the files of a mail with too many are counted', async () => {
+    const { google, gateway } = await start({ attachments: true })
+    const parts = Array.from({ length: 22 }, (_, at) => ({ ...invoice('att-1'), partId: `${at}` }))
+    const payload = { mimeType: 'multipart/mixed', parts }
+    google.mailbox.receive({ id: 'a', subject: 'a', payload, stored: { 'att-1': '%PDF-1.7' } })
+    const { prompt } = await readShown(gateway)
+    expect(prompt).toContain('\n2 more: not kept, because a turn gets at most 20 files.\n')
   })
 
   test('a mail that was deleted before its run begins runs without its file', async () => {

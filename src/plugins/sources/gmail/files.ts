@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { FileLimits, SourceFile, SourceHost } from '../../../define.ts'
 import { tryParseJson, type WatchedGmail } from '../shared/kit.ts'
-import { listFileParts } from '../shared/parts.ts'
+import { listFileParts, maxCountedFiles } from '../shared/parts.ts'
 import type { GmailApi, GmailMessage, MailPart } from './api.ts'
 import { readCredentials } from './credentials.ts'
 import { openGoogle } from './google.ts'
@@ -16,7 +16,7 @@ const Ref = z.tuple([z.string().min(1), z.string()])
 
 /** The files of a mail. Throws if its parts are malformed. */
 export function listGmailFiles({ id, payload }: GmailMessage): SourceFile[] {
-  return listFileParts(payload ?? {}, partReader).flatMap((part) => {
+  return listFileParts(payload ?? {}, partReader, maxCountedFiles).flatMap((part) => {
     const { partId, body } = part
     if (partId === undefined) return []
     return [{ ...partReader.fileOf(part), ref: JSON.stringify([id, partId]), bytes: body?.size }]

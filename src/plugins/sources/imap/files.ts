@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { FileLimits, SourceFile } from '../../../define.ts'
 import { type ImapConfig, tryParseJson } from '../shared/kit.ts'
 import { readHeaderText } from '../shared/mail.ts'
-import { listFileParts, type PartReader, readOr } from '../shared/parts.ts'
+import { listFileParts, maxCountedFiles, type PartReader, readOr } from '../shared/parts.ts'
 import { connect, isMissingFolder, isRefusal, toFailure } from './connection.ts'
 
 /** Folder, UIDVALIDITY, number of the mail, and number of the part: RFC 9051, sections 2.3.1.1 and 6.4.5.1. */
@@ -34,7 +34,7 @@ export function listImapFiles(
   { folder, uidValidity, uid }: MailPlace,
 ): SourceFile[] {
   if (structure === undefined) return []
-  return readOr(() => listFileParts(structure, reader), []).map((part) => ({
+  return readOr(() => listFileParts(structure, reader, maxCountedFiles), []).map((part) => ({
     name: readHeaderText(nameOf(part)),
     // a mail without parts is its part 1
     ref: JSON.stringify([folder, uidValidity, uid, part.part ?? '1']),

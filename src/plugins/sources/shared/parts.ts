@@ -43,18 +43,21 @@ const maxTypeChars = 80
 
 /** The files that a mail client lists, with a name on one line. */
 export function listAttachments<Part>(top: Part, reader: PartReader<Part>): Attachment[] {
-  return listFileParts(top, reader).map((part) => {
+  return listFileParts(top, reader, maxAttachments).map((part) => {
     const { name, ...size } = reader.fileOf(part)
     const toLine = (text: string, max: number) => cut(tidyText(text).replaceAll(/\s+/g, ' ').trim(), max)
     return { name: toLine(name, maxNameChars), type: toLine(reader.typeOf(part), maxTypeChars), ...size }
   })
 }
 
-/** The parts that a mail client lists as files. A picture that belongs to an HTML text is none. */
-export function listFileParts<Part>(top: Part, reader: PartReader<Part>): Part[] {
+/** More parts than these are not counted. */
+export const maxCountedFiles = 1_000
+
+/** The first parts that a mail client lists as files. A picture that belongs to an HTML text is none. */
+export function listFileParts<Part>(top: Part, reader: PartReader<Part>, max: number): Part[] {
   const found: Part[] = []
   function visit(part: Part, isRelated: boolean, level: number): void {
-    if (level > maxLevels || found.length === maxAttachments) return
+    if (level > maxLevels || found.length === max) return
     const type = reader.typeOf(part)
     if (!reader.isAttachment(part) && type !== 'message/rfc822') {
       for (const each of reader.partsOf(part)) visit(each, type === 'multipart/related', level + 1)
