@@ -127,3 +127,21 @@ describeEngines('POST /api/coverage', (start) => {
     expect(await ask(adminUrl, '../x.ts')).toMatchObject({ ok: false, code: 'usage-invalid' })
   })
 })
+
+test('packages of the gateway are no files of the author', async () => {
+  const code = `import { defineTransform } from 'hookloom'
+import { z } from 'zod'
+export default defineTransform({ payload: z.object({ kind: z.string() }), run: ({ payload }) => ({ message: payload.kind }) })
+`
+  const dir = makeConfigDir({
+    config: { hooks: { mappings } },
+    files: {
+      'hooks/transforms/x.ts': code,
+      'hooks/transforms/x.fixtures/usual.json': buildFixture('usual', 'accept'),
+    },
+  })
+  const ran = await runCommand(['test', '--coverage', '--json'], { dir })
+  expect(ran.code).toBe(0)
+  const { coverage } = ran.json().at(-1) as unknown as { coverage: { files: { file: string }[] } }
+  expect(coverage.files.map(({ file }) => file)).toEqual(['x.ts'])
+})

@@ -78,7 +78,7 @@ export function toFileCoverage(
 }
 
 function isOwn(file: string): boolean {
-  return !/^(entry|builtin|hookloom):/.test(file) && !/(^|\/)node_modules\//.test(file)
+  return !/^(entry|builtin|provided):/.test(file) && !/(^|\/)node_modules\//.test(file)
 }
 
 /** The pieces in the order of the bundle. Pieces with no name or number, such as a brace, are left out. */

@@ -22,7 +22,7 @@ export function createLocate({ file, map }: { file: string; map: string }): Loca
     for (const generated of readPositions(stack, file)) {
       parsed ??= new SourceMap(JSON.parse(map))
       const entry = parsed.findEntry(generated.line - 1, generated.column - 1)
-      if (!('originalLine' in entry) || /^(entry|builtin|hookloom):/.test(entry.originalSource)) continue
+      if (!('originalLine' in entry) || /^(entry|builtin|provided):/.test(entry.originalSource)) continue
       const { originalSource, originalLine, originalColumn } = entry
       const { sources, sourcesContent } = parsed.payload
       const text = sourcesContent[sources.indexOf(originalSource)] ?? ''
