@@ -45,8 +45,11 @@ export async function fetchFiles(plans: readonly AgentPlan[], turn: Turn, contex
     for (const plan of plans) {
       const { files } = plan
       if (files === undefined) continue
-      const lines = await writeFiles(files, { folder, room, limit, context })
-      const others = files.others === 0 ? [] : [`${files.others} more: not kept, because ${tooMany}.`]
+      // one line for all that is over the number: a turn may gather 49 messages of 20 files each
+      const fitting = files.files.slice(0, maxFiles - room.number)
+      const lines = await writeFiles({ ...files, files: fitting }, { folder, room, limit, context })
+      const count = files.others + files.files.length - fitting.length
+      const others = count === 0 ? [] : [`${count} more: not kept, because ${tooMany}.`]
       texts.set(plan, ['Files of this message, as paths in your working directory:', ...lines, ...others].join('\n'))
     }
     return { kind: 'ready', texts }
@@ -79,7 +82,7 @@ type Writing = {
 /** One line for each file. */
 async function writeFiles({ files, source, account }: ItemFiles, writing: Writing): Promise<string[]> {
   const { folder, room, limit, context } = writing
-  const named = files.map((file) => ({ ...file, name: toFileName(file.name, (room.number += 1)), number: room.number }))
+  const named = files.map((file) => ({ ...file, name: toFileName(file.name, (room.number += 1)) }))
   const refuseAll = (why: string) => named.map(({ name }) => `${name}: not kept, because ${why}.`)
   if (typeof folder === 'string') return refuseAll(folder)
   const wanted = named.filter((file) => findRefusal(file, room) === undefined)
@@ -100,8 +103,7 @@ async function writeFiles({ files, source, account }: ItemFiles, writing: Writin
   return [...lines.values()]
 }
 
-function findRefusal({ bytes = 0, number }: SourceFile & { readonly number: number }, room: Room): string | undefined {
-  if (number > maxFiles) return tooMany
+function findRefusal({ bytes = 0 }: Pick<SourceFile, 'bytes'>, room: Room): string | undefined {
   return bytes > maxFileBytes ? tooLarge : room.bytes + bytes > maxTurnBytes ? tooMuch : undefined
 }
 
@@ -112,7 +114,7 @@ async function write(
   { folder, room }: { readonly folder: RunFolder; readonly room: Room },
 ): Promise<string> {
   if (bytes === undefined) return `${name}: gone, because its source no longer has it.`
-  const refusal = findRefusal({ name, ref: name, bytes: bytes.length, number: 0 }, room)
+  const refusal = findRefusal({ bytes: bytes.length }, room)
   if (refusal !== undefined) return `${name}: not kept, because ${refusal}.`
   room.bytes += bytes.length
   return `${await folder.write(name, bytes)} (${Math.ceil(bytes.length / 1_000)} kB)`

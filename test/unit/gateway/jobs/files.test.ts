@@ -55,7 +55,12 @@ test('the files of all messages of a turn are under one limit, of their number a
   expect(readdirSync(join(workspace, 'hookloom-files/run-1'))).toEqual(['1-a', '2-b'])
   const many = Array.from({ length: 15 }, (_, at) => toFile(`${at}`))
   const small = createTurn(createSource(1).read)
-  await small.fetchAll(planWith(...many), planWith(...many))
+  const gathered = [planWith(...many), planWith(...many), planWith(...many)]
+  const all = await small.fetchAll(...gathered)
+  const last = all.kind === 'ready' ? gathered.slice(1).map((plan) => all.texts.get(plan)?.split('\n').slice(1)) : []
+  const tooMany = 'not kept, because a turn gets at most 20 files.'
+  expect(last[0]?.slice(5)).toEqual([`10 more: ${tooMany}`])
+  expect(last[1]).toEqual([`15 more: ${tooMany}`])
   expect(readdirSync(join(small.workspace, 'hookloom-files/run-1'))).toHaveLength(20)
 })
 
