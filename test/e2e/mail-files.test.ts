@@ -16,6 +16,7 @@ const fs = require('node:fs')
 const found = {}
 const walk = (folder) => {
   for (const entry of fs.existsSync(folder) ? fs.readdirSync(folder, { withFileTypes: true }) : []) {
+    if (entry.name === '.gitignore') continue
     const path = folder + '/' + entry.name
     if (entry.isDirectory()) walk(path)
     else found[entry.name] = fs.readFileSync(path).toString('base64')

@@ -57,7 +57,7 @@ export async function fetchFiles(plans: readonly AgentPlan[], turn: Turn, contex
     if (lease.signal.aborted) return { kind: 'aborted' }
     // a mailbox that refused the password must not be asked again soon: servers lock accounts
     const retryAfterMs = thrown instanceof SourceFailure ? thrown.retryAfterMs : undefined
-    return { kind: 'unavailable', detail: describe(thrown, limit), retryAfterMs }
+    return { kind: 'unavailable', detail: describe(thrown, limit, turn), retryAfterMs }
   }
 }
 
@@ -144,9 +144,12 @@ async function* untilAborted<Entry>(
 }
 
 /** Without a name of a file, because logs show it. */
-function describe(thrown: unknown, limit: AbortSignal): string {
+function describe(thrown: unknown, limit: AbortSignal, { workspace }: Turn): string {
+  const code = findErrorCode(thrown)
+  if (code !== undefined && ['EROFS', 'EACCES', 'EPERM', 'ENOSPC', 'EDQUOT'].includes(code))
+    return `The files of the message could not be written below ${workspace} (${code}). Give the gateway the right and the room.`
   const start = 'The files of the message could not be fetched.'
   if (limit.aborted) return `${start} They took over ${timeoutMs / 60_000} minutes.`
   if (thrown instanceof SourceFailure || thrown instanceof Problem) return `${start} ${thrown.message}`
-  return `${start} The system reports ${findErrorCode(thrown) ?? 'an error'}.`
+  return `${start} The system reports ${code ?? 'an error'}.`
 }

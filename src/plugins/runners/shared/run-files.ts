@@ -1,6 +1,6 @@
 // The folders in a workspace that have the files of its runs: one folder a run. Names come from outside, and an agent may write in the workspace.
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, readdir, realpath, rm } from 'node:fs/promises'
+import { lstat, mkdir, open, readdir, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toLine } from '../../../boundary/boundary.ts'
 import { findErrorCode } from '../../../base/exceptions.ts'
@@ -24,6 +24,8 @@ export async function openRunFolder(workspace: string, runId: string): Promise<R
   await mkdir(parent, { mode: 0o700 }).catch(ignoreExisting)
   // an agent may have put a link there, which would lead the files elsewhere
   if (!(await lstat(parent)).isDirectory()) return `${folderName} of the workspace is not a folder`
+  // an agent that commits all files of its workspace must not publish mails
+  await writeFile(join(parent, '.gitignore'), '*\n', { flag: 'wx', mode: privateMode }).catch(ignoreExisting)
   const folder = join(parent, runId)
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { mode: 0o700 })

@@ -86,16 +86,21 @@ test('a source that hangs does not hold the turn when its lease ends', async () 
 })
 
 test.each([
-  ['a failure of the source', new SourceFailure('The loft is closed.'), 'The loft is closed.'],
-  ['an exception, whose text is not shown', new Error('a.txt'), 'The system reports an error.'],
+  ['a failure of the source', new SourceFailure('The loft is closed.'), 'could not be fetched. The loft is closed.'],
+  [
+    'a workspace that cannot be written',
+    Object.assign(new Error('EROFS: /w/a.txt'), { code: 'EROFS' }),
+    'could not be written below <workspace> (EROFS). Give the gateway the right and the room.',
+  ],
+  ['an exception, whose text is not shown', new Error('a.txt'), 'could not be fetched. The system reports an error.'],
 ])('%s means that the turn waits', async (_, thrown, why) => {
-  const { fetchAll } = createTurn(() =>
+  const { workspace, fetchAll } = createTurn(() =>
     (async function* () {
       yield new Uint8Array(1)
       throw thrown
     })(),
   )
-  const detail = `The files of the message could not be fetched. ${why}`
+  const detail = `The files of the message ${why.replace('<workspace>', workspace)}`
   expect(await fetchAll(planWith(toFile('a'), toFile('b')))).toEqual({ kind: 'unavailable', detail })
 })
 

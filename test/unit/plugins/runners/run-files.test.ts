@@ -56,6 +56,17 @@ test('a long name keeps its extension, and is short in bytes', () => {
   expect(Buffer.byteLength(toFileName(`${'𝕏'.repeat(500)}.pdf`, 20))).toBeLessThan(256)
 })
 
+test('git ignores the files, and a link in the place of .gitignore is not followed', async () => {
+  const workspace = makeFolder()
+  await open(workspace)
+  expect(readFileSync(join(workspace, 'hookloom-files/.gitignore'), 'utf8')).toBe('*\n')
+  const other = makeFolder()
+  mkdirSync(join(other, 'hookloom-files'))
+  symlinkSync(join(other, 'elsewhere'), join(other, 'hookloom-files/.gitignore'))
+  await open(other)
+  expect(existsSync(join(other, 'elsewhere'))).toBe(false)
+})
+
 test('names that differ only in case or in form are different files', async () => {
   const workspace = makeFolder()
   const { write } = await open(workspace)
@@ -114,7 +125,7 @@ test('folders go when nothing has changed in them for a week, and nothing else g
   utimesSync(join(workspace, 'hookloom-files/old'), then, then)
   utimesSync(join(workspace, 'notes.md'), then, then)
   await removeOldRunFolders(workspace, Date.now())
-  expect(readdirSync(join(workspace, 'hookloom-files'))).toEqual(['new'])
+  expect(readdirSync(join(workspace, 'hookloom-files'))).toEqual(['.gitignore', 'new'])
   expect(existsSync(join(workspace, 'notes.md'))).toBe(true)
   await removeOldRunFolders(join(workspace, 'nothing'), Date.now())
 })
