@@ -161,7 +161,8 @@ describe('signed requests', () => {
 })
 
 test('a request cannot be signed for a scheme whose key only the sender has or whose proof is in the body, and the error says so', () => {
-  const others = all.filter((scheme) => !canSign(scheme))
+  // the code of a scheme may sign: the tests of its sender check that
+  const others = all.filter((scheme) => !canSign(scheme) && !(scheme.kind === 'code' && scheme.code.sign !== undefined))
   expect(others.length).toBeGreaterThan(5)
   for (const { id } of others) {
     const sign = () =>
