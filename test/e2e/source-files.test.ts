@@ -256,8 +256,10 @@ describe('files of the items of a source', () => {
       contents = { a: 'The bill.' }
       letters = [{ text: 'Hello', files: [{ name: 'a.txt', ref: 'a' }] }]
       server.planAnswers({ status: 200, body: letters }, 'silence')
-      // the first turn never ends
-      const slow = `const fs = require('node:fs'); if (!fs.existsSync('begun')) { fs.writeFileSync('begun', ''); setInterval(() => {}, 1000) } else { ${agent} }`
+      // the first turn ends only when its gateway is gone
+      const untilKilled =
+        'const gateway = process.ppid; setInterval(() => process.ppid === gateway || process.exit(), 100)'
+      const slow = `const fs = require('node:fs'); if (!fs.existsSync('begun')) { fs.writeFileSync('begun', ''); ${untilKilled} } else { ${agent} }`
       const runners = { reader: { kind: 'command', command: process.execPath, args: ['-e', slow] } }
       const first = await startGateway({ config: toConfig({ runners }), files: { [plugin]: source } })
       await expect.poll(() => server.received.some(({ path }) => path === '/file/a'), { timeout: 20_000 }).toBe(true)
