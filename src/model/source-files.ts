@@ -60,7 +60,8 @@ function shorten(name: string): string {
 /** The files that the source of a delivery offered with it. `hook`: its name, which is also that of the source. */
 export function readFilesHeader(headers: Headers, hook: string): ItemFiles | undefined {
   const text = headers[filesHeader]
-  const { data } = ItemFiles.safeParse(text === undefined ? undefined : tryParseJson(text))
+  if (text === undefined) return undefined
+  const { data } = ItemFiles.safeParse(tryParseJson(text))
   return data?.source === hook ? data : undefined
 }
 

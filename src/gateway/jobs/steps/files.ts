@@ -37,8 +37,8 @@ export type TurnFiles =
 export async function fetchFiles(plans: readonly AgentPlan[], turn: Turn, context: JobContext): Promise<TurnFiles> {
   const { clock, lease } = context
   const texts = new Map<AgentPlan, string>()
-  const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(timeoutMs)])
   if (plans.every(({ files }) => files === undefined)) return { kind: 'ready', texts }
+  const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(timeoutMs)])
   try {
     const folder = await openFolder(turn, clock())
     const room: Room = { number: 0, bytes: 0 }
