@@ -61,7 +61,7 @@ import { recordRefusal } from './gateway/http/spans.ts'
 import { createRepeats, toRepeatedDelivery } from './gateway/deliveries/repeats.ts'
 import { createQuarantine } from './gateway/deliveries/refused/quarantine.ts'
 import { createRefusedCalls } from './gateway/deliveries/refused/calls.ts'
-import { createSealKeys } from './gateway/deliveries/refused/seal.ts'
+import { createQuarantineKeys } from './gateway/deliveries/refused/seal.ts'
 import { createRefusalLog, Refusals } from './gateway/http/refusals.ts'
 import { createSenderWatch } from './gateway/deliveries/senders/watch.ts'
 import { createShapeLearner } from './gateway/deliveries/shapes/learner.ts'
@@ -385,7 +385,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the sources', () => sources.stop())
   stops.add('the passes of the runners', () => runnerPasses.stop())
   stops.add('the questions to senders', () => recovery.stop())
-  const keys = createSealKeys()
+  const keys = createQuarantineKeys()
   const quarantine = createQuarantine({ store, generation, keys, clock, log })
   stops.add('the refused requests that are kept', () => quarantine.stop())
   const handed = withSaveListener(sharedSecrets, (name) => jobs.reportSecret(noteSecret(auditor, generation(), name)))

@@ -132,9 +132,22 @@ export type RunnerState = {
   write(changes: readonly RunnerStateWrite[]): Promise<boolean>
 }
 
-/** The path of the requests that the runner of a section answers, after `hooks.path`, as the name of a hook is written. */
-export function toServedHook(section: string): string {
-  return `runners/${normalizeEscapes(encodeURIComponent(section))}`
+const servedPrefix = 'runners/'
+
+/**
+ * The section whose runner answers the requests to a path after `hooks.path`, as the name of a hook is written; undefined if there is none. `hook`: the
+ * path of the section. `rest`: what follows, with its slash.
+ */
+export function findServedSection(
+  path: string,
+  sections: object,
+): { readonly section: string; readonly hook: string; readonly rest: string } | undefined {
+  if (!path.startsWith(servedPrefix)) return undefined
+  for (const section of Object.keys(sections)) {
+    const hook = servedPrefix + normalizeEscapes(encodeURIComponent(section))
+    if (path === hook || path.startsWith(`${hook}/`)) return { section, hook, rest: path.slice(hook.length) }
+  }
+  return undefined
 }
 
 /** What the code of a runner makes. */

@@ -28,7 +28,7 @@ import { createWaiters } from '../../src/gateway/http/waiters.ts'
 import { createSenderWatch } from '../../src/gateway/deliveries/senders/watch.ts'
 import { createShapeLearner } from '../../src/gateway/deliveries/shapes/learner.ts'
 import { createQuarantine } from '../../src/gateway/deliveries/refused/quarantine.ts'
-import { createSealKeys } from '../../src/gateway/deliveries/refused/seal.ts'
+import { createQuarantineKeys } from '../../src/gateway/deliveries/refused/seal.ts'
 import { Refusals } from '../../src/gateway/http/refusals.ts'
 import { createArrivals } from '../../src/gateway/deliveries/arrivals.ts'
 import { countStored, type OnStored } from '../../src/gateway/deliveries/listeners.ts'
@@ -254,7 +254,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
       log: silentLog,
     }
     const { meter } = createMetrics({ store: stored, config: () => generation.config, clock })
-    const keys = createSealKeys()
+    const keys = createQuarantineKeys()
     const quarantine = createQuarantine({ store: stored, generation: () => generation, keys, clock, log: silentLog })
     const senders = createSenderWatch({
       store: stored,

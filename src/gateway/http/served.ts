@@ -6,7 +6,7 @@ import { attemptWithin } from '../../base/time.ts'
 import type { CheckedHead } from '../../core/mapping/delivery.ts'
 import { urlSecretHeader } from '../../core/model/delivery.ts'
 import { Problem } from '../../core/model/problem.ts'
-import { type Runner, toServedHook } from '../../model/runner.ts'
+import { findServedSection, type Runner } from '../../model/runner.ts'
 import { inflateBody } from '../proofs/inflate.ts'
 import type { Generation } from '../generation/generation.ts'
 import type { Admission } from './admission.ts'
@@ -41,8 +41,8 @@ export function findServe(
   { config }: Pick<Generation, 'config'>,
   findRunner: (name: string) => Runner | undefined,
 ): Serve | undefined {
-  const name = Object.keys(config.runners).find((each) => toServedHook(each) === path)
-  const runner = name === undefined ? undefined : findRunner(name)
+  const served = findServedSection(path, config.runners)
+  const runner = served?.rest === '' ? findRunner(served.section) : undefined
   return runner?.serve?.bind(runner)
 }
 

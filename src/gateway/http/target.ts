@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { trimSlashes } from '../../base/text.ts'
 import { isRunPath, maxHookChars, normalizeEscapes, urlSecretHeader } from '../../core/model/delivery.ts'
-import { toServedHook } from '../../model/runner.ts'
+import { findServedSection } from '../../model/runner.ts'
 import type { Generation } from '../generation/generation.ts'
 
 const absolute = /^https?:\/\/([^/?#]*)(.*)$/is
@@ -58,12 +58,10 @@ export function takeUrlSecret(
   const hook = findHook(name)
   if (hook.isNamed) return
   const query = url.slice(toUrlPath(url).length)
-  const served = Object.keys(config.runners)
-    .map(toServedHook)
-    .find((path) => name.startsWith(`${path}/`))
-  if (served !== undefined) {
-    const secret = trimSlashes(name.slice(served.length))
-    req.url = `${prefix}/${served}${query}`
+  const served = findServedSection(name, config.runners)
+  if (served !== undefined && served.rest !== '') {
+    const secret = trimSlashes(served.rest)
+    req.url = `${prefix}/${served.hook}${query}`
     hideInHeaders(req, secret)
     req.rawHeaders.push(urlSecretHeader, secret)
     return

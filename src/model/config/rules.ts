@@ -18,7 +18,7 @@ import { findResultIssues } from './result-rules.ts'
 import { isAgentAllowed, isBeginningAllowed, isPlainSessionKey, isSessionKeyAllowed } from './permission.ts'
 import { decodeSecret, explainShortSecret } from './secret-length.ts'
 import { findAdminRight } from './tokens.ts'
-import { toServedHook } from '../runner.ts'
+import { findServedSection } from '../runner.ts'
 import type { SecretEncoding } from '../../core/model/verify.ts'
 import { findModelFault, findDefaultAgentId, listHookTokens, isModelAllowed } from './plan-settings.ts'
 
@@ -67,10 +67,13 @@ export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPa
       ),
     )
   }
-  const served = Object.keys(config.runners).find((name) => toServedHook(name) === hook)
-  if (served !== undefined) {
+  const served = findServedSection(hook, config.runners)
+  if (served?.rest === '') {
     issues.push(
-      toIssue([...at, 'match', 'path'], `is the path of the requests to runners.${served}. Give it another name.`),
+      toIssue(
+        [...at, 'match', 'path'],
+        `is the path of the requests to runners.${served.section}. Give it another name.`,
+      ),
     )
   }
   if (mapping.recover !== undefined && hook === '') {

@@ -5,7 +5,7 @@ import type { QuarantinedRequest } from '../../../store/quarantine.ts'
 import type { Store } from '../../../store/store.ts'
 import { describeKeptReason, type Quarantine, type RefusalRecord } from './quarantine.ts'
 import { describeTrace } from './reasons.ts'
-import { type createSealKeys, type RawRequest, unseal } from './seal.ts'
+import { type createQuarantineKeys, type RawRequest, unseal } from './seal.ts'
 
 /** A refused request and the time of its arrival. `request` has all its credentials. */
 export type RefusedRequest = Pick<QuarantinedRequest, 'requestId' | 'receivedAt' | 'hook'> & {
@@ -56,7 +56,7 @@ const gatewayFailures: ReadonlySet<string> = new Set(['store-unavailable', 'stor
 
 export function createRefusedCalls(parts: {
   readonly store: Pick<Store, 'quarantinedRequests' | 'sealedContent' | 'noteRefusals' | 'deleteSealed'>
-  readonly keys: ReturnType<typeof createSealKeys>
+  readonly keys: ReturnType<typeof createQuarantineKeys>
   readonly token: () => string | undefined
   readonly quarantine: Pick<Quarantine, 'flush' | 'isWaiting'>
   readonly receiveRefused: (

@@ -10,7 +10,7 @@ import type { QuarantineBounds, SealedRequest } from '../../../store/quarantine.
 import type { Clock, Store } from '../../../store/store.ts'
 import type { ShownProof, Signature } from '../../proofs/verifiers/signature.ts'
 import { createKnownNetworks, toNetwork } from '../network.ts'
-import { createSealKeys, type RawRequest, seal } from './seal.ts'
+import { createQuarantineKeys, type RawRequest, seal } from './seal.ts'
 
 /**
  * The refusals after which a request is kept: those whose cause the operator can correct. A request is not kept if only the sender can correct
@@ -82,7 +82,7 @@ export type Quarantine = {
 type QuarantineParts = {
   readonly store: Pick<Store, 'quarantine'>
   readonly generation: () => Generation
-  readonly keys: ReturnType<typeof createSealKeys>
+  readonly keys: ReturnType<typeof createQuarantineKeys>
   readonly clock: Clock
   readonly log: Log
 }

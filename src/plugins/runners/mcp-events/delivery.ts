@@ -2,15 +2,10 @@
 // subscription stands is in the store after each event, so that after a kill only the event of the last request may be posted again, with its id.
 import { randomBytes } from 'node:crypto'
 import type { PassingParts, RunnerHost } from '../../../define.ts'
+import { sleepUntilAborted } from '../shared/kit.ts'
+import { createBell } from './bell.ts'
 import { postSigned } from './callback.ts'
-import {
-  type EventLog,
-  formatEventCursor,
-  type LoggedEvent,
-  type LogPlace,
-  parseEventCursor,
-  waitAtMost,
-} from './event-log.ts'
+import { type EventLog, formatEventCursor, type LoggedEvent, type LogPlace, parseEventCursor } from './event-log.ts'
 import { toPlacedOccurrence } from './occurrence.ts'
 import type { Principals } from './principals.ts'
 import { rpcCodes } from './rpc.ts'
@@ -36,23 +31,15 @@ type DeliveryParts = Pick<RunnerHost, 'fetch' | 'fetchPublic' | 'clock' | 'log'>
 /** `look`: looks for work at once. */
 export function createDelivery(parts: DeliveryParts): { readonly passes: PassingParts; look(): void } {
   const { events, subscriptions, principals, clock, log } = parts
+  const bell = createBell()
   let problems: readonly string[] = []
-  let look = () => {}
 
   async function pass(signal: AbortSignal): Promise<void> {
     const running = new Map<string, Promise<unknown>>()
     const failures: unknown[] = []
-    let isAsked = false
+    const stopListening = events.onAppended(bell.ring)
     try {
       while (!signal.aborted && failures.length === 0) {
-        isAsked = false
-        const asked = new Promise<void>((resolve) => {
-          look = () => {
-            isAsked = true
-            resolve()
-          }
-        })
-        const appended = events.next()
         const all = await subscriptions.list()
         const newest = formatEventCursor(await events.end())
         problems = listProblems(all)
@@ -65,14 +52,14 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
             .finally(() => running.delete(id))
           running.set(id, ended)
         }
-        if (!isAsked) await waitAtMost(Promise.race([asked, appended]), lookEveryMs, signal)
+        await bell.wait(lookEveryMs, signal)
         // many events in a burst are looked for once
-        await waitAtMost(new Promise(() => {}), minLookMs, signal)
+        await sleepUntilAborted(minLookMs, signal)
       }
     } finally {
+      stopListening()
       await Promise.all(running.values())
       problems = []
-      look = () => {}
     }
     // the store failed: the next pass begins again
     if (failures.length > 0) throw failures[0]
@@ -206,7 +193,7 @@ export function createDelivery(parts: DeliveryParts): { readonly passes: Passing
       await tell(id, given, { type: 'terminated', error: { code: rpcCodes.forbidden, message: 'Forbidden' } }, signal)
   }
 
-  return { passes: { everyMs: lookEveryMs, pass, problems: () => problems }, look: () => look() }
+  return { passes: { everyMs: lookEveryMs, pass, problems: () => problems }, look: bell.ring }
 }
 
 /** One sentence for each subscription that fails. */

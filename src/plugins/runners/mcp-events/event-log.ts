@@ -67,20 +67,13 @@ export type EventLog = {
    */
   find(place: LogPlace, since?: number): Promise<{ readonly place: LogPlace; readonly hasSkipped: boolean }>
   read(query: ReadQuery): Promise<Reading>
-  /** Resolves when this process appends the next event. */
-  next(): Promise<void>
+  /** Calls the listener when this process has appended an event. Returns what ends the calls. */
+  onAppended(listener: () => void): () => void
 }
 
 export function createEventLog(state: RunnerState, clock: () => number): EventLog {
   const inTurn = createSerialQueue()
-  let notify = () => {}
-  let next = renew()
-
-  function renew(): Promise<void> {
-    return new Promise((resolve) => {
-      notify = resolve
-    })
-  }
+  const listeners = new Set<() => void>()
 
   async function readEnd() {
     const stored = await state.read('end')
@@ -105,8 +98,7 @@ export function createEventLog(state: RunnerState, clock: () => number): EventLo
         { key: known, from: undefined, to: { text: String(after.number), until } },
       ])
       if (!isWritten) continue
-      notify()
-      next = renew()
+      for (const listener of listeners) listener()
       return
     }
     throw new Error('The event could not be appended, because other gateways append all the time.')
@@ -172,22 +164,11 @@ export function createEventLog(state: RunnerState, clock: () => number): EventLo
       }
       return { events, place, hasMore: false, hasSkipped }
     },
-    next: () => next,
+    onAppended(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
   }
 }
 
 const isKept = (event: LoggedEvent | undefined, since: number) => event !== undefined && event.at >= since
-
-/** Resolves when the other one does, after `ms`, or when the signal is aborted. */
-export async function waitAtMost(other: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  let end = () => {}
-  const ended = new Promise<void>((resolve) => {
-    end = resolve
-  })
-  const timer = setTimeout(end, ms)
-  signal.addEventListener('abort', end, { once: true })
-  await Promise.race([other, ended])
-  clearTimeout(timer)
-  signal.removeEventListener('abort', end)
-}

@@ -1,6 +1,7 @@
 // `events/stream`: the events of one subscription as server-sent events, until the client goes. https://modelcontextprotocol.io/seps/3415-events-extension
 import type { RunnerHost } from '../../../define.ts'
-import { type EventLog, formatEventCursor, type LogPlace, waitAtMost } from './event-log.ts'
+import { type Bell, createBell } from './bell.ts'
+import { type EventLog, formatEventCursor, type LogPlace } from './event-log.ts'
 import { toPlacedOccurrence } from './occurrence.ts'
 import type { Principal } from './principals.ts'
 import { type RpcCall, rpcCodes, RpcFailure } from './rpc.ts'
@@ -23,14 +24,13 @@ type StreamQuery = {
 export function createStreams({ events, clock }: Pick<RunnerHost, 'clock'> & { readonly events: EventLog }) {
   const open = new Map<object, string>()
 
-  async function* write({ id, name, start, signal }: StreamQuery): AsyncGenerator<string> {
+  async function* write({ id, name, start, signal }: StreamQuery, bell: Bell): AsyncGenerator<string> {
     const meta = { 'io.modelcontextprotocol/subscriptionId': id }
     const notify = (what: string, params: object) =>
       frame({ jsonrpc: '2.0', method: `notifications/events/${what}`, params: { ...params, _meta: meta } })
     let { place } = start
     yield notify('active', { cursor: formatEventCursor(place), truncated: start.hasSkipped })
     for (let sentAt = clock(); !signal.aborted;) {
-      const appended = events.next()
       const reading = await events.read({ after: place, names: [name], limit: eventsAtOnce })
       if (reading.hasSkipped) yield notify('active', { cursor: formatEventCursor(place), truncated: true })
       for (const event of reading.events) yield notify('event', toPlacedOccurrence(event))
@@ -41,7 +41,7 @@ export function createStreams({ events, clock }: Pick<RunnerHost, 'clock'> & { r
         yield notify('heartbeat', { cursor: formatEventCursor(place) })
         sentAt = clock()
       }
-      await waitAtMost(appended, lookEveryMs, signal)
+      await bell.wait(lookEveryMs, signal)
     }
     yield frame({ jsonrpc: '2.0', id, result: { resultType: 'complete', _meta: meta } })
   }
@@ -49,10 +49,14 @@ export function createStreams({ events, clock }: Pick<RunnerHost, 'clock'> & { r
   /** Ends quietly if the store fails: the client connects again, and continues at its cursor. */
   async function* writeBytes(query: StreamQuery): AsyncGenerator<Uint8Array> {
     const encoder = new TextEncoder()
+    const bell = createBell()
+    const stopListening = events.onAppended(bell.ring)
     try {
-      for await (const text of write(query)) yield encoder.encode(text)
+      for await (const text of write(query, bell)) yield encoder.encode(text)
     } catch {
       // the cursor of the client says where it was
+    } finally {
+      stopListening()
     }
   }
 

@@ -1,7 +1,7 @@
 // The refused requests that are kept: a flood from strangers does not delete those of a sender.
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createQuarantine } from '../../../../src/gateway/deliveries/refused/quarantine.ts'
-import { createSealKeys, unseal } from '../../../../src/gateway/deliveries/refused/seal.ts'
+import { createQuarantineKeys, unseal } from '../../../../src/gateway/deliveries/refused/seal.ts'
 import { silentLog } from '../../../../src/base/log.ts'
 import type { ProblemCode } from '../../../../src/core/model/problem.ts'
 import type { Generation } from '../../../../src/gateway/generation/generation.ts'
@@ -23,7 +23,7 @@ function openQuarantine(store?: { quarantine: () => Promise<void> }) {
     batches.push(requests.length)
     written.push(...requests)
   }
-  const keys = createSealKeys()
+  const keys = createQuarantineKeys()
   const warn = (fields: object) => void lines.push(fields)
   const quarantine = createQuarantine({
     store: store ?? { quarantine: keep },
@@ -110,7 +110,7 @@ test('a sealed request does not open with another token, with another time of ar
   expect(() => unseal(first.sealed, first, key)).not.toThrow()
   expect(() => unseal(changed, first, key)).toThrow('The kept request was changed in the store')
   expect(() => unseal(first.sealed, { ...first, receivedAt: 8 }, key)).toThrow('was changed')
-  const other = await createSealKeys()('another-gateway-token-01')
+  const other = await createQuarantineKeys()('another-gateway-token-01')
   expect(() => unseal(first.sealed, first, other)).toThrow('another gateway.token')
 })
 
@@ -153,7 +153,7 @@ test('kept requests are deleted after `quarantine.days`, and after the default n
       store: { quarantine: keep },
       // as: the parts of a generation that are read
       generation: () => ({ config: { hooks: HooksConfig.parse(hooks), gateway: {} } }) as Generation,
-      keys: createSealKeys(),
+      keys: createQuarantineKeys(),
       clock: () => 100 * day,
       log: silentLog,
     })
