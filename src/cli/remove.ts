@@ -15,7 +15,7 @@ import { resolveTransformsRoot } from '../core/transforms/root.ts'
 import { readMatch } from './add.ts'
 import { isFirstFixture, isFirstModule } from './scaffold/first-transform.ts'
 import { renewSchema } from './scaffold/known-schema.ts'
-import { listPluginFiles, toPluginEntry } from './scaffold/plugin-files.ts'
+import { listPluginFiles, readPluginName, toPluginEntry } from './scaffold/plugin-files.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, renderFields } from './terminal/print.ts'
 import { isTypesFile, loadGeneration, toTypesFile } from './types.ts'
@@ -188,7 +188,7 @@ function describeUnknown({ config }: LoadedConfig, name: string): string {
   const names = [
     ...config.hooks.mappings.flatMap(({ transform }) => transform?.module.replace(/\.\w+$/, '') ?? []),
     ...config.hooks.presets.map((entry) => (typeof entry === 'string' ? entry : entry.name)),
-    ...config.plugins.flatMap((entry) => /^\.\/plugins\/(.+)\.ts$/.exec(entry)?.[1] ?? []),
+    ...config.plugins.flatMap((entry) => readPluginName(entry) ?? []),
   ]
   const near = findNearest(name, names)
   const next = near === undefined ? '' : ` Did you mean "${near}"?`

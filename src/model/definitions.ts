@@ -120,6 +120,16 @@ export function listKeys(schema: object): string[] {
   return 'shape' in schema && typeof schema.shape === 'object' ? Object.keys(schema.shape ?? {}) : []
 }
 
+/** `known`: the keys that the object at the path may have. */
+export function describeUnknownKey(at: readonly PropertyKey[], key: string, known: readonly string[]): string {
+  const near = findNearest(key, known)
+  const others =
+    known.length === 0
+      ? 'No key is known here: a plugin brings them, by its name in plugins.'
+      : `Keys here: ${known.join(', ')}.`
+  return `${toDottedPath([...at, key])} is an unknown key. ${near === undefined ? others : `Did you mean ${near}?`}`
+}
+
 /** The issues of a failed parse as sentences, each with its path. `known`: the keys of the schema, for a key that it does not know. */
 export function describeIssues(
   error: z.ZodError,
@@ -129,11 +139,7 @@ export function describeIssues(
 ): string[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys' && issue.path.length === 0 && known.length > 0) {
-      return issue.keys.map((key) => {
-        const near = findNearest(key, known)
-        const hint = near === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${near}?`
-        return `${toDottedPath([...at, takeStart(key, 60)])} is an unknown key. ${hint}`
-      })
+      return issue.keys.map((key) => describeUnknownKey(at, takeStart(key, 60), known))
     }
     const path = toDottedPath([...at, ...issue.path])
     const isOwn = issue.message.startsWith('must ')

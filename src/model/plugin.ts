@@ -16,13 +16,7 @@ export type DefinitionByKind = {
 }
 export type PluginKind = keyof DefinitionByKind
 
-const kinds: Readonly<Record<PluginKind, true>> = {
-  channel: true,
-  runner: true,
-  outbox: true,
-  sender: true,
-  source: true,
-}
+export const pluginKinds = ['channel', 'runner', 'sender', 'outbox', 'source'] as const satisfies readonly PluginKind[]
 
 const kindKey = Symbol.for('hookloom.plugin')
 
@@ -34,8 +28,7 @@ export function markPlugin<Definition extends object>(definition: Definition, ki
 /** The kind of a definition; undefined for a value that no function of `hookloom` has declared. */
 export function readPluginKind(value: unknown): PluginKind | undefined {
   const kind: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, kindKey) : undefined
-  // as: the keys of a constant object
-  return typeof kind === 'string' && Object.hasOwn(kinds, kind) ? (kind as PluginKind) : undefined
+  return pluginKinds.find((each) => each === kind)
 }
 
 /** One definition of a plugin. */

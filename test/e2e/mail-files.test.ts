@@ -1,8 +1,9 @@
 // Attachments of mails, as files in the workspace of the run: on a real IMAP server, and on a fake Gmail.
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
+import { fileAgent, readShown as readFilesShown } from './file-agent.ts'
 import { buildMail, type Dovecot, dovecotMissing, startDovecot, user } from './fakes/dovecot.ts'
 import { startGoogle } from './fakes/google.ts'
 import { makeConfigDir, startGateway } from './gateway.ts'
@@ -10,36 +11,14 @@ import { makeMailDir } from './gmail-stage.ts'
 import { readSubjects, toImapConfig } from './imap-stage.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 
-/** Shows the prompt and, in base64, the files below the folder of the agent. */
-const agent = `
-const fs = require('node:fs')
-const found = {}
-const walk = (folder) => {
-  for (const entry of fs.existsSync(folder) ? fs.readdirSync(folder, { withFileTypes: true }) : []) {
-    if (entry.name === '.gitignore') continue
-    const path = folder + '/' + entry.name
-    if (entry.isDirectory()) walk(path)
-    else found[entry.name] = fs.readFileSync(path).toString('base64')
-  }
-}
-walk('hookloom-files')
-process.stdout.write(JSON.stringify({ prompt: fs.readFileSync(0, 'utf8'), found }))
-`
 const reading = {
-  runners: { reader: { kind: 'command', command: process.execPath, args: ['-e', agent] } },
+  runners: { reader: { kind: 'command', command: process.execPath, args: ['-e', fileAgent] } },
   agents: { defaults: { runner: 'reader', heartbeat: { every: 0 } } },
 }
 
-async function readShown({ dir }: Pick<Inside, 'dir'>) {
-  const read = async () => {
-    const records = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
-    return records.flatMap(({ jobs }) => jobs).at(0)
-  }
-  await expect.poll(async () => (await read())?.state, { timeout: 20_000 }).toBe('done')
-  const result = (await read())?.steps.find(({ name }) => name === 'run')?.result ?? '{}'
-  const { prompt, found } = JSON.parse(result) as { prompt: string; found: Record<string, string> }
-  const files = Object.entries(found).map(([name, text]): [string, Buffer] => [name, Buffer.from(text, 'base64')])
-  return { prompt, files: Object.fromEntries(files) }
+async function readShown(gateway: Pick<Inside, 'dir'>) {
+  const { prompt, files } = await readFilesShown(gateway)
+  return { prompt, files: Object.fromEntries([...files].map(([path, bytes]) => [basename(path), bytes])) }
 }
 
 /** A mail with a text and the given parts. */

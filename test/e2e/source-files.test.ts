@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
+import { fileAgent, readJobs, readShown as readFilesShown } from './file-agent.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
 import { startGateway } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
@@ -42,22 +43,6 @@ export default defineSource({
 })
 `
 
-/** Shows what an agent gets: its prompt, and the files below its folder. */
-const agent = `
-const fs = require('node:fs')
-const found = {}
-const walk = (folder) => {
-  for (const entry of fs.existsSync(folder) ? fs.readdirSync(folder, { withFileTypes: true }) : []) {
-    if (entry.name === '.gitignore') continue
-    const path = folder + '/' + entry.name
-    if (entry.isDirectory()) walk(path)
-    else found[path] = fs.readFileSync(path, 'utf8')
-  }
-}
-walk('hookloom-files')
-process.stdout.write(JSON.stringify({ prompt: fs.readFileSync(0, 'utf8'), found }))
-`
-
 type Letter = { text: string; files?: { name: string; ref: string; bytes?: number }[] }
 let letters: Letter[] = []
 let contents: Record<string, string> = {}
@@ -83,7 +68,7 @@ const toConfig = (extra: object = {}, section: object = {}) => ({
     mappings: [{ id: 'loft', match: { path: 'loft' }, messageTemplate: 'Letter: {{text}}', deliver: false }],
     retain: 5,
   },
-  runners: { reader: { kind: 'command', command: process.execPath, args: ['-e', agent] } },
+  runners: { reader: { kind: 'command', command: process.execPath, args: ['-e', fileAgent] } },
   agents: { defaults: { runner: 'reader', heartbeat: { every: 0 } } },
   ...extra,
 })
@@ -91,16 +76,10 @@ const toConfig = (extra: object = {}, section: object = {}) => ({
 const start = (extra: object = {}, section: object = {}) =>
   startInside({ config: toConfig(extra, section), files: { [plugin]: source } })
 
-async function readJobs({ dir }: Pick<Inside, 'dir'>) {
-  const records = await readStore(dir, (store) => store.deliveries({ limit: 99 }))
-  return records.toSorted((one, other) => one.receivedAt - other.receivedAt).flatMap(({ jobs }) => jobs)
-}
-
 /** What the agent showed in the first run that ended. */
-async function readShown(gateway: Pick<Inside, 'dir'>): Promise<{ prompt: string; found: Record<string, string> }> {
-  await expect.poll(async () => (await readJobs(gateway))[0]?.state, { timeout: 20_000 }).toBe('done')
-  const [job] = await readJobs(gateway)
-  return JSON.parse(job?.steps.find(({ name }) => name === 'run')?.result ?? '{}')
+async function readShown(gateway: Pick<Inside, 'dir'>) {
+  const { prompt, files } = await readFilesShown(gateway)
+  return { prompt, found: Object.fromEntries([...files].map(([path, bytes]) => [path, bytes.toString()])) }
 }
 
 const withoutId = (text: string) => text.replaceAll(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '<run>')
@@ -259,7 +238,7 @@ describe('files of the items of a source', () => {
       // the first turn ends only when its gateway is gone
       const untilKilled =
         'const gateway = process.ppid; setInterval(() => process.ppid === gateway || process.exit(), 100)'
-      const slow = `const fs = require('node:fs'); if (!fs.existsSync('begun')) { fs.writeFileSync('begun', ''); ${untilKilled} } else { ${agent} }`
+      const slow = `const fs = require('node:fs'); if (!fs.existsSync('begun')) { fs.writeFileSync('begun', ''); ${untilKilled} } else { ${fileAgent} }`
       const runners = { reader: { kind: 'command', command: process.execPath, args: ['-e', slow] } }
       const first = await startGateway({ config: toConfig({ runners }), files: { [plugin]: source } })
       await expect.poll(() => server.received.some(({ path }) => path === '/file/a'), { timeout: 20_000 }).toBe(true)

@@ -3,7 +3,7 @@ import { Option } from 'commander'
 import { maxAwaitSeconds } from '../../model/api/limits.ts'
 import { Problem } from '../../core/model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
-import type { PluginKind } from '../../model/plugin.ts'
+import { type PluginKind, pluginKinds } from '../../model/plugin.ts'
 import {
   type CliCommand,
   collect,
@@ -105,7 +105,7 @@ function addWritingCommands(program: CliCommand): void {
     .argument('<name>', 'name of the plugin')
     .addOption(
       new Option('--kind <kind>', 'channel, runner, sender, outbox or source')
-        .argParser(createWordParser(['channel', 'runner', 'sender', 'outbox', 'source']))
+        .argParser(createWordParser(pluginKinds))
         .default('channel'),
     )
     .examples('hookloom new plugin ntfy', 'hookloom new plugin harbour --kind sender')

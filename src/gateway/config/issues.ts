@@ -3,8 +3,8 @@
 import type { z } from 'zod'
 import { type ConfigIssue, describeConfigIssue, readAt, toDottedPath } from '../../core/model/issue.ts'
 import { describeValueKind } from '../../base/json.ts'
-import { findNearest } from '../../base/text.ts'
 import { findCounterpart } from '../../model/config/openclaw-keys.ts'
+import { describeUnknownKey } from '../../model/definitions.ts'
 import { listKeysAt, listWordsAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue
@@ -24,14 +24,7 @@ function buildUnknownKeyIssue(parent: readonly (string | number)[], key: string)
   const path = [...parent, key]
   const counterpart = findCounterpart(path)
   if (counterpart !== undefined) return { path, text: `${toDottedPath(path)} ${counterpart}` }
-  const known = listKeysAt(parent)
-  const meant = findNearest(key, known)
-  const others =
-    known.length === 0
-      ? 'No key is known here: a plugin brings them, by its name in plugins.'
-      : `Keys here: ${known.join(', ')}.`
-  const hint = meant === undefined ? others : `Did you mean ${meant}?`
-  return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
+  return { path, text: describeUnknownKey(parent, key, listKeysAt(parent)) }
 }
 
 /**

@@ -104,6 +104,7 @@ function sign(secret: string, text: string): string {
 
 function isEqual(given: unknown, expected: string): boolean {
   if (typeof given !== 'string') return false
-  const [one, other] = [Buffer.from(given), Buffer.from(expected)]
-  return one.length === other.length && timingSafeEqual(one, other)
+  const bytes = Buffer.from(given)
+  const wanted = Buffer.from(expected)
+  return bytes.length === wanted.length && timingSafeEqual(bytes, wanted)
 }

@@ -113,7 +113,8 @@ export function createSubscribing({
     const id = toSubscriptionId({ subscriber: principal.name, url, name })
     await check(principal, { url, secret: delivery.secret, id }, signal)
     const start = await findStart(query, { events, clock })
-    const [keyId, secret] = [await principal.sealer.keyId(), await principal.sealer.seal(delivery.secret, id)]
+    const keyId = await principal.sealer.keyId()
+    const secret = await principal.sealer.seal(delivery.secret, id)
     const known = await subscriptions.read(id)
     const isSameSecret = known !== undefined && (await principal.sealer.open(known.secret, id)) === delivery.secret
     const now = clock()

@@ -95,6 +95,17 @@ describe('findings of doctor', () => {
       'hooks.gmail.attachments has no effect, because no agent has a runner that opens files. Give one the runner claude or codex, or a runner of the kind "command".',
     ],
     [
+      'attachments of an agent whose turns are events of an MCP server',
+      {
+        hooks: { gmail: { attachments: true } },
+        rest: {
+          runners: { events: { kind: 'mcp-events', subscribers: {} } },
+          agents: { list: [{ id: 'main', runner: 'events' }] },
+        },
+      },
+      'hooks.gmail.attachments has no effect, because no agent has a runner that opens files. Give one the runner claude or codex, or a runner of the kind "command".',
+    ],
+    [
       'a mapping that an earlier one shadows',
       { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: '/a/', event: 'push' } }] } },
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
