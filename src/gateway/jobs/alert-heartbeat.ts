@@ -2,7 +2,7 @@
 // not arrive. So there is no ping while the last alert could not be delivered, the channel of the alerts cannot be used, or the store cannot
 // be written. Of several gateways, the one that watches the senders pings.
 import { takeStart } from '../../base/text.ts'
-import { withDeadline } from '../../base/time.ts'
+import { abortAfter, withDeadline } from '../../base/time.ts'
 import type { Channel, Probe } from '../../model/channel.ts'
 import type { Config } from '../../model/config/config.ts'
 import type { Log } from '../../base/log.ts'
@@ -98,7 +98,7 @@ export function createAlertHeartbeat(parts: HeartbeatParts): AlertHeartbeat {
   /** The URL is a secret: anyone who has it can pretend that the gateway works. So no text here has it, and no redirect gets it. */
   async function ping(url: string): Promise<string | undefined> {
     try {
-      const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(pingMs)])
+      const signal = abortAfter(pingMs, stopping.signal)
       const response = await fetch(url, { redirect: 'manual', headers: { 'user-agent': 'hookloom' }, signal })
       await response.body?.cancel()
       return response.ok ? undefined : `the monitor answers ${response.status}`

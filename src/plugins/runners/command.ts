@@ -7,7 +7,7 @@ import {
   type RunnerParts,
   type RunRequest,
 } from '../../define.ts'
-import { cut, type RunResult, toPrintableLine } from './shared/kit.ts'
+import { abortAfter, cut, type RunResult, toPrintableLine } from './shared/kit.ts'
 import { CommandOptions } from './shared/command/options.ts'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -188,7 +188,7 @@ async function probe(spec: CommandSpec, signal: AbortSignal, folder: string): Pr
     input: undefined,
     maxOutputBytes: maxReplyBytes,
     killAfterMs: spec.killAfterMs,
-    signal: AbortSignal.any([signal, AbortSignal.timeout(probeMs)]),
+    signal: abortAfter(probeMs, signal),
     log: () => {},
   })
   if (end.kind === 'not-started') return { ok: false, detail: toStartFailure(spec, end.code).detail }

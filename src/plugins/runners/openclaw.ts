@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { defineRunner, type RunnerHost, type RunnerParts, type RunRequest } from '../../define.ts'
 import {
+  abortAfter,
   type AgentAction,
   type ChannelName,
   cut,
@@ -73,7 +74,7 @@ function createOpenClawRunner(config: Settings, { id, fetch }: RunnerHost): Runn
       body: JSON.stringify(body),
       // a redirect would send the token to another place, or drop the body
       redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(config.timeoutMs)]),
+      signal: abortAfter(config.timeoutMs, signal),
     })
     return { status: response.status, headers: response.headers, body: await readJson(response) }
   }

@@ -1,5 +1,6 @@
 // The files of the items that a turn is about: fetched from their source, and written into the workspace, again for each attempt.
 import { findErrorCode } from '../../../base/exceptions.ts'
+import { abortAfter } from '../../../base/time.ts'
 import { Problem } from '../../../core/model/problem.ts'
 import type { Runner } from '../../../model/runner.ts'
 import { SourceFailure } from '../../../model/source.ts'
@@ -38,7 +39,7 @@ export async function fetchFiles(plans: readonly AgentPlan[], turn: Turn, contex
   const { clock, lease } = context
   const texts = new Map<AgentPlan, string>()
   if (plans.every(({ files }) => files === undefined)) return { kind: 'ready', texts }
-  const limit = AbortSignal.any([lease.signal, AbortSignal.timeout(timeoutMs)])
+  const limit = abortAfter(timeoutMs, lease.signal)
   try {
     const folder = await openFolder(turn, clock())
     const room: Room = { number: 0, bytes: 0 }

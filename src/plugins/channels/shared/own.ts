@@ -14,7 +14,7 @@ import {
   type TextFormat,
 } from '../../../model/channel.ts'
 import { createSecretMask, listConfigSecrets } from '../../../model/config/secrets.ts'
-import { attemptWithin } from '../../../base/time.ts'
+import { abortAfter, attemptWithin } from '../../../base/time.ts'
 import { cut, toPrintableLine } from '../../../base/text.ts'
 import { toRetryWait } from '../../../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
@@ -87,10 +87,7 @@ export function createOwnChannel(
     const { fault } = checkRecipient(message.to ?? to)
     if (fault !== undefined) return toWaiting(fault)
     const ms = timeoutMs ?? maxTimeoutMs
-    const limited =
-      timeoutMs === undefined
-        ? message
-        : { ...message, signal: AbortSignal.any([message.signal, AbortSignal.timeout(ms)]) }
+    const limited = timeoutMs === undefined ? message : { ...message, signal: abortAfter(ms, message.signal) }
     const attempt = await attemptWithin<unknown>(ms, () => parts.send(limited))
     if (attempt.kind === 'late') return { kind: 'ambiguous', detail: describe(`did not end within ${ms} ms.`) }
     if (attempt.kind === 'ended') return toResult(attempt.value, { describe, hide })

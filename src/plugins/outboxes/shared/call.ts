@@ -1,5 +1,6 @@
 // One request to the API of a sender: it is authorised, goes only to the configured origin, and is limited in time and size. Waits if the API asks
 // for it, and tries again after a temporary failure.
+import { abortAfter } from '../../../base/time.ts'
 import type { z } from 'zod'
 import { readLimitedBody, readRateLimitMs } from '../../../base/http.ts'
 import { tryParseJson } from '../../../base/json.ts'
@@ -91,7 +92,7 @@ export function createApiCall({ baseUrl, authorize }: ApiAccess, tools: ApiTools
         },
         // a redirect could take the credential to another host
         redirect: 'manual',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+        signal: abortAfter(timeoutMs, signal),
         ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
       })
       const text = await readLimitedBody(response.body, maxBytes)

@@ -2,7 +2,7 @@
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { RunnerHost } from '../../../define.ts'
-import { findErrorCode, hopsHeader, isJsonObject, readLimitedBody, tryParseJson } from '../shared/kit.ts'
+import { abortAfter, findErrorCode, hopsHeader, isJsonObject, readLimitedBody, tryParseJson } from '../shared/kit.ts'
 
 /** The answer of an endpoint should come in about 5 s; a slow one gets twice the time. */
 const timeoutMs = 10_000
@@ -84,7 +84,7 @@ async function send(
       body,
       // a redirect may lead to an address that was not checked
       redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal: abortAfter(timeoutMs, signal),
     })
   } catch (thrown) {
     signal.throwIfAborted()

@@ -1,5 +1,6 @@
 // Starts a turn at a service that performs it on its own: one POST, whose answer says only that the turn was accepted.
 import {
+  abortAfter,
   isJsonObject,
   type JsonObject,
   permanentFailure,
@@ -47,7 +48,7 @@ export async function startElsewhere(
       body: JSON.stringify(start.body),
       // a redirect would send the token to another place, or drop the body
       redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(start.timeoutMs)]),
+      signal: abortAfter(start.timeoutMs, signal),
     })
     const answer = tryParseJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
     const body = isJsonObject(answer) ? answer : {}

@@ -1,6 +1,7 @@
 // One request to a Google API, limited in time and size. A failure that may pass is retried after the wait that Google asks for, at most a
 // minute. Of Google's answer, a message for the operator quotes only error codes.
 import {
+  abortAfter,
   Problem,
   readLimitedBody,
   readRetryAfterMs,
@@ -71,7 +72,7 @@ async function sendOnce(request: GoogleRequest, token: string | undefined, signa
       },
       ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
       redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal: abortAfter(timeoutMs, signal),
     })
     const retryAfterMs = readRetryAfterMs(response.headers)
     const text = await readLimitedBody(response.body, maxBytes)

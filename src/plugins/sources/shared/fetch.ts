@@ -1,4 +1,5 @@
 // `fetch` for sources: limited in time and size, it ends with the source, and follows no redirect.
+import { abortAfter } from '../../../base/time.ts'
 import { SourceFailure } from '../../../model/source.ts'
 
 const fetchTimeoutMs = 120_000
@@ -7,12 +8,13 @@ const maxBytes = 32 * 1024 * 1024
 /** Throws a `SourceFailure` that names the host, and the cause of a broken connection. `signal`: aborted when the source stops. */
 export function createLimitedFetch(signal: AbortSignal): typeof fetch {
   return async (input, init) => {
-    const signals = [signal, init?.signal ?? [], AbortSignal.timeout(fetchTimeoutMs)].flat()
-    const request = new Request(input, { redirect: 'manual', ...init, signal: AbortSignal.any(signals) })
+    const limited = abortAfter(fetchTimeoutMs, signal, ...[init?.signal ?? []].flat())
+    const request = new Request(input, { redirect: 'manual', ...init, signal: limited })
     const { host } = new URL(request.url)
     let answer: Response
     try {
-      answer = await fetch(request)
+      // the signal of a request that nothing refers to any more is collected as garbage: https://github.com/nodejs/node/issues/55428
+      answer = await fetch(request, { signal: limited })
     } catch (cause) {
       signal.throwIfAborted()
       init?.signal?.throwIfAborted()
