@@ -1,6 +1,6 @@
 // Links of the page in a real browser: each place has an address, one key serves all tabs, and the door takes a link or a token.
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { gatewayToken } from '../e2e/gateway.ts'
 import { findBarriers, hasBrowser, show, type Stage, startStage } from './stage.ts'
 
@@ -122,10 +122,13 @@ describe.skipIf(!hasBrowser)('the links of the page in Chromium', { timeout: 120
     await tab.locator('#detail').getByRole('button', { name: parked }).waitFor(wait)
     await tab.locator('#retry').click()
     await tab.getByText('which has not the right "operate"').waitFor(wait)
-    const { entries } = (await stage.ask('/api/audit')) as { entries: { act: string; by: object; outcome: string }[] }
-    expect(entries).toContainEqual(
-      expect.objectContaining({ act: 'retry', by: { kind: 'page', name: 'token ada' }, outcome: 'refused' }),
-    )
+    // a refusal is recorded after its answer
+    await vi.waitFor(async () => {
+      const { entries } = (await stage.ask('/api/audit')) as { entries: { act: string; by: object; outcome: string }[] }
+      expect(entries).toContainEqual(
+        expect.objectContaining({ act: 'retry', by: { kind: 'page', name: 'token ada' }, outcome: 'refused' }),
+      )
+    }, wait)
     // the page stays open until the token ends
     await stage.ask('/api/tokens/ada/revoke', 'POST')
     await tab.reload()

@@ -45,7 +45,8 @@ describe.skipIf(whyNoPostgres)('a statement that may be planned once', () => {
   test('is planned again after a second, because a plan for an empty table reads the whole table after it has grown', async () => {
     const { query, find, readName, advance } = await createStage()
     await query('ALTER TABLE numbers SET (autovacuum_enabled = false)')
-    await query('DELETE FROM numbers')
+    // not DELETE: VACUUM keeps its rows while a transaction of another test is open
+    await query('TRUNCATE numbers')
     await query('VACUUM ANALYZE numbers')
     for (let calls = 0; calls < 9; calls += 1) await find()
     const explain = async () => JSON.stringify(await query(`EXPLAIN EXECUTE "${await readName()}"(7)`))
