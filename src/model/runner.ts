@@ -45,7 +45,10 @@ export type RunRequest = {
 }
 
 export type RunIO = {
-  /** Aborted at the deadline, at a shutdown, or when the lease of the job is lost. Nobody waits for a run that ignores it. */
+  /**
+   * Aborted when nobody waits for the turn any more. Its reason has the name `TimeoutError` at the deadline, and `EndedError` if the job was ended.
+   * For another reason, a stop of the gateway or a lost lease, the turn is run again.
+   */
   readonly signal: AbortSignal
   /** Logs one line for the operator, which must contain no payload and no secret. */
   readonly log: (message: string) => void

@@ -121,7 +121,7 @@ export function createLeases(options: {
 
   function stop(claim: Claim): void {
     claim.mustEnd = true
-    claim.abort.abort()
+    claim.abort.abort(new DOMException('The job was ended.', 'EndedError'))
     log.info({ jobId: claim.job.id }, 'a job is stopped, because it was ended')
   }
 

@@ -35,7 +35,7 @@ export function findConfigWarnings(config: Config): ConfigIssue[] {
 }
 
 /** Kinds of runners whose agents cannot open files of a workspace. Those of a plugin may open them. */
-const kindsWithoutFiles: readonly string[] = ['openclaw', 'workspace-agent', 'claude-routine', 'mcp-events']
+const kindsWithoutFiles: readonly string[] = ['openclaw', 'workspace-agent', 'claude-routine', 'hermes', 'mcp-events']
 
 /** Reports a mailbox whose attachments no agent can open. */
 function findAttachmentIssues(config: Config): ConfigIssue[] {

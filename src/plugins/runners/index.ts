@@ -4,6 +4,7 @@ import { aiRunner } from './ai.ts'
 import { claudeRoutineRunner } from './claude-routine.ts'
 import { commandRunner } from './command.ts'
 import { echoRunner } from './echo.ts'
+import { hermesRunner } from './hermes.ts'
 import { mcpEventsRunner } from './mcp-events/mcp-events.ts'
 import { openclawRunner } from './openclaw.ts'
 import { workspaceAgentRunner } from './workspace-agent.ts'
@@ -13,6 +14,7 @@ export const runners: readonly RunnerDefinition[] = [
   openclawRunner,
   workspaceAgentRunner,
   claudeRoutineRunner,
+  hermesRunner,
   mcpEventsRunner,
   aiRunner,
   echoRunner,

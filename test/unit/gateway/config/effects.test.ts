@@ -144,10 +144,10 @@ test('the error for a number out of range shows the number', () => {
 describe('keys that allow only listed words', () => {
   test('the error of an unknown kind of runner lists all kinds', () => {
     expect(check({ runners: { mine: { kind: 'comand' } } })).toEqual([
-      'runners.mine.kind: expected one of "command", "openclaw", "workspace-agent", "claude-routine", "mcp-events", found "comand". Did you mean "command"?',
+      'runners.mine.kind: expected one of "command", "openclaw", "workspace-agent", "claude-routine", "hermes", "mcp-events", found "comand". Did you mean "command"?',
     ])
     expect(check({ runners: { mine: {} } })).toEqual([
-      'runners.mine.kind: expected one of "command", "openclaw", "workspace-agent", "claude-routine", "mcp-events", found nothing',
+      'runners.mine.kind: expected one of "command", "openclaw", "workspace-agent", "claude-routine", "hermes", "mcp-events", found nothing',
     ])
   })
 

@@ -37,6 +37,19 @@ const trials: Readonly<Record<string, RunnerTrial>> = {
         claude_code_session_url: 'https://claude.ai/code/session_1',
       }),
   },
+  hermes: {
+    options: { token: 'tk_0123456789' },
+    usage,
+    respond: ({ method }) =>
+      method === 'POST'
+        ? Response.json({ run_id: 'run_1', status: 'started' }, { status: 202 })
+        : Response.json({
+            run_id: 'run_1',
+            status: 'completed',
+            output: 'Low water.',
+            usage: { input_tokens: 7, output_tokens: 3, total_tokens: 10 },
+          }),
+  },
   ai: {
     models: {
       providers: {
