@@ -208,12 +208,14 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   runtime.serve(generation().transforms)
 
   // 3. The parts that run jobs, and those that are told of deliveries.
+  const sourceFiles = createSourceReader({ dir, generation, own: () => live.ownParts().sources, clock })
+  stops.add('the files of the sources', sourceFiles.stop)
   const jobs = createJobs({
     duties,
     dir,
     config: () => generation().config,
     ownParts: live.ownParts,
-    readSourceFiles: createSourceReader({ dir, generation, own: () => live.ownParts().sources, clock }),
+    readSourceFiles: sourceFiles.read,
     noteAct: auditor.note,
     openState: (id) => createRunnerState({ store, id, clock }),
     store,

@@ -75,6 +75,8 @@ export type SourceHost = {
    * could take a credential to another host.
    */
   readonly fetch: typeof fetch
+  /** Aborted when the source stops: then a connection ends that was kept between two calls. */
+  readonly signal: AbortSignal
   /** Waits. Rejects when the signal is aborted. */
   readonly pause: Sleep
   /** For a source that is called: proves the requests by a scheme of the senders. `fetch`: fetches its keys. */
@@ -114,8 +116,9 @@ export type SourceParts = PassingParts & {
   probe?(signal: AbortSignal): Promise<Probe>
   /**
    * Of a source whose items have files: yields the contents of the file of each `ref`, in their order, or undefined for a file that no longer exists.
-   * It may stop reading a file after `maxBytes`. It is called for each attempt of a run, also on a gateway that runs no pass: then `place`, `store` and
-   * `receive` reject. An exception means that the run is tried again later.
+   * It may stop reading a file after `maxBytes`. It is called for each attempt of a run, for several runs at a time, also on a gateway that runs no pass:
+   * then `place`, `store` and `receive` reject. An exception means that the run is tried again later. Runs share what `create` made, so one login, kept
+   * there, is enough for all of them.
    */
   readFiles?(refs: readonly string[], limits: FileLimits): AsyncIterable<Uint8Array | undefined>
 }

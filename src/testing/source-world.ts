@@ -99,6 +99,7 @@ export function openSource<Options>(
 
   const log = (fields: object, message: string) => void logged.push(`${message} ${JSON.stringify(fields)}`)
   const host: SourceHost = {
+    signal,
     dir: trial.dir ?? '/',
     async place() {
       if (isDead()) return never

@@ -61,7 +61,7 @@ describe('the types of the built package', () => {
     ['RunnerDefinition', 6],
     ['OutboxDefinition', 6],
     ['SourceDefinition', 8],
-    ['SourceHost', 10],
+    ['SourceHost', 11],
     ['SourceParts', 5],
     ['SourceItem', 3],
     ['SourceFile', 3],

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
-import { fileAgent, readShown as readFilesShown } from './file-agent.ts'
-import { buildMail, type Dovecot, dovecotMissing, startDovecot, user } from './fakes/dovecot.ts'
+import { fileAgent, readJobs, readShown as readFilesShown } from './file-agent.ts'
+import { buildMail, type Dovecot, dovecotMissing, startCable, startDovecot, user } from './fakes/dovecot.ts'
 import { startGoogle } from './fakes/google.ts'
 import { makeConfigDir, startGateway } from './gateway.ts'
 import { makeMailDir } from './gmail-stage.ts'
@@ -153,6 +153,49 @@ describe.skipIf(dovecotMissing !== undefined)(
       await second.stop()
     })
 
+    test('runs that wait for files share one connection, which ends when no run reads any more', async () => {
+      const cable = await startCable(server.port)
+      const gateway = await start({ attachments: true, port: cable.port })
+      await runCommand(['pause', 'all', '--reason', 'a test'], { dir: gateway.dir })
+      for (const id of ['a', 'b', 'c', 'd'])
+        server.deliver(buildMixed(id, [toPart(`filename=${id}.pdf`, Buffer.from('%PDF'))]))
+      await expect.poll(async () => (await readJobs(gateway)).length).toBe(4)
+      expect(cable.made()).toBe(1)
+      await runCommand(['resume', 'all'], { dir: gateway.dir })
+      const isDone = async () => (await readJobs(gateway)).every(({ state }) => state === 'done')
+      await expect.poll(isDone, { timeout: 20_000 }).toBe(true)
+      for (const { steps } of await readJobs(gateway)) expect(JSON.stringify(steps)).toContain('.pdf (1 kB)')
+      expect(cable.made()).toBe(2)
+      await expect.poll(() => cable.connections(), { timeout: 20_000 }).toBe(1)
+    })
+
+    test('while the password is refused, all runs that wait for files log in once, and say why they wait', async () => {
+      const gateway = await start()
+      const { dir } = gateway
+      await runCommand(['pause', 'all', '--reason', 'a test'], { dir })
+      for (const id of ['a', 'b', 'c', 'd'])
+        server.deliver(buildMixed(id, [toPart('filename=a.pdf', Buffer.from('%PDF'))]))
+      await expect.poll(async () => (await readJobs(gateway)).length).toBe(4)
+      await gateway.stop()
+      const cable = await startCable(server.port)
+      const file = join(dir, 'hookloom.jsonc')
+      const config = JSON.parse(readFileSync(file, 'utf8'))
+      Object.assign(config.hooks.imap, { password: 'wrong_9876543210', port: cable.port })
+      writeFileSync(file, JSON.stringify(config))
+      const again = await startInside({ dir })
+      await runCommand(['resume', 'all'], { dir })
+      const why = /refused the user or the password \(AUTHENTICATIONFAILED\)/
+      const waiting = async () => (await readJobs(again)).filter(({ lastError }) => why.test(lastError ?? '')).length
+      await expect.poll(waiting, { timeout: 20_000 }).toBe(4)
+      // one of the watch, and one of the runs
+      expect(cable.made()).toBe(2)
+      const later = (await readJobs(again)).filter(({ lastError }) =>
+        lastError?.includes('for all runs that wait for files'),
+      )
+      expect(later.length).toBeGreaterThan(0)
+      await again.stop()
+    })
+
     test.each([
       ['was deleted', () => server.admin('expunge', '-u', user, 'mailbox', 'INBOX', 'all')],
       ['has another number', () => server.renumber()],
@@ -233,6 +276,23 @@ describe('attachments by Gmail', () => {
     await runCommand(['resume', 'all'], { dir: gateway.dir })
     expect((await readShown(other)).files['1-invoice.pdf']?.toString()).toBe('%PDF-1.7')
     await other.stop()
+  })
+
+  test('runs share one token, and the refusal of a consent', async () => {
+    const { google, gateway } = await start({ attachments: true })
+    const { dir } = gateway
+    await runCommand(['pause', 'all', '--reason', 'a test'], { dir })
+    const stored = { 'att-1': '%PDF-1.7' }
+    for (const id of ['a', 'b', 'c']) google.mailbox.receive({ id, subject: id, payload: invoice('att-1'), stored })
+    await expect.poll(async () => (await readJobs(gateway)).length, { timeout: 20_000 }).toBe(3)
+    const count = () => google.requests.filter((line) => line.endsWith('/token')).length
+    const before = count()
+    google.refreshTokens.clear()
+    await runCommand(['resume', 'all'], { dir })
+    const waiting = async () =>
+      (await readJobs(gateway)).filter(({ lastError }) => lastError?.includes('no longer accepts the consent')).length
+    await expect.poll(waiting, { timeout: 20_000 }).toBe(3)
+    expect(count() - before).toBe(1)
   })
 
   test('while Gmail refuses, the run waits for its file', async () => {

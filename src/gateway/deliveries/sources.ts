@@ -149,6 +149,7 @@ function createWatched(parts: SourcesParts): Watched {
       },
       receive,
       fetch: createLimitedFetch(tools.signal),
+      signal: tools.signal,
       pause: sleepUnlessAborted,
       verifier,
       gate: gate(trustedProxies),

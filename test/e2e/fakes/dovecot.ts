@@ -191,8 +191,10 @@ export function buildMail(id: string, more: { readonly headers?: string; readonl
 /** A way to the server that can be cut. */
 export async function startCable(port: number) {
   const sockets = new Set<Socket>()
+  let made = 0
   const server = createServer((socket) => {
     const other = connect(port, '127.0.0.1')
+    made += 1
     for (const each of [socket, other]) {
       sockets.add(each)
       each.on('error', () => {})
@@ -210,5 +212,7 @@ export async function startCable(port: number) {
       for (const each of sockets) each.destroy()
     },
     connections: () => sockets.size / 2,
+    /** The connections since the start. */
+    made: () => made,
   }
 }

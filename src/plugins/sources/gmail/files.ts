@@ -1,12 +1,15 @@
 // The attachments of a mail at Google: which part they are, and their contents.
 import { z } from 'zod'
-import type { FileLimits, SourceFile, SourceHost } from '../../../define.ts'
-import { tryParseJson, type WatchedGmail } from '../shared/kit.ts'
+import type { SourceFile, SourceHost, SourceParts } from '../../../define.ts'
+import { Problem, SourceFailure, tryParseJson, type WatchedGmail } from '../shared/kit.ts'
+import { createSharedLogin } from '../shared/login.ts'
 import { listFileParts, maxCountedFiles } from '../shared/parts.ts'
-import type { GmailApi, GmailMessage, MailPart } from './api.ts'
-import { readCredentials } from './credentials.ts'
-import { openGoogle } from './google.ts'
+import { createGmailApi, type GmailApi, type GmailMessage, type MailPart } from './api.ts'
+import { type AccessTokens, createCall } from './call.ts'
+import { type Credentials, readCredentials } from './credentials.ts'
+import { createTokens, scopes } from './google.ts'
 import { partReader } from './message.ts'
+import { isConsentMissing } from './pace.ts'
 
 /**
  * The id of a mail, and the id of a part, which never changes:
@@ -23,20 +26,48 @@ export function listGmailFiles({ id, payload }: GmailMessage): SourceFile[] {
   })
 }
 
-/** The contents of the files. Undefined for a mail that was deleted. Throws as the calls to Gmail do. */
-export async function* readGmailFiles(
-  gmail: WatchedGmail,
-  refs: readonly string[],
-  { host: { dir, clock, pause }, signal }: { readonly host: SourceHost } & Pick<FileLimits, 'signal'>,
-): AsyncGenerator<Uint8Array | undefined> {
-  const tools = { pause, random: Math.random, signal }
-  const { gmail: api } = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock, tools })
-  let last: { readonly id: string; readonly message: GmailMessage | undefined } | undefined
-  for (const ref of refs) {
-    const [id, partId] = Ref.parse(tryParseJson(ref))
-    if (last?.id !== id) last = { id, message: await api.message(id, 'full') }
-    yield await readPart(api, id, findPart(last.message?.payload, partId))
+/** Reads the contents of files, with a token that runs share. Undefined for a mail that was deleted. Throws as the calls to Gmail do. */
+export function createGmailFiles(gmail: WatchedGmail, host: SourceHost): NonNullable<SourceParts['readFiles']> {
+  const { dir, clock, pause } = host
+  const random = Math.random
+  let opened: { readonly stamp: string; readonly tokens: AccessTokens } | undefined
+
+  /** A person may consent again at any time. */
+  function openTokens(): AccessTokens {
+    const credentials = readCredentials(dir, gmail)
+    const stamp = JSON.stringify(credentials)
+    if (opened?.stamp !== stamp) opened = { stamp, tokens: shareTokens(credentials) }
+    return opened.tokens
   }
+
+  function shareTokens(credentials: Credentials): AccessTokens {
+    // the request for a token does not end with the run that was the first to ask
+    const call = createCall({ pause, random, signal: host.signal })
+    const { account, endpoints } = gmail
+    const parts = { credentials, tokenUrl: endpoints.oauthToken, call, clock, scope: scopes.gmail, subject: account }
+    const tokens = createTokens(parts)
+    return { ...tokens, get: createSharedLogin(clock, () => tokens.get().catch(rethrowAsFailure)) }
+  }
+
+  return async function* (refs, { signal }) {
+    const call = createCall({ pause, random, signal, tokens: openTokens() })
+    const api = createGmailApi({ call, base: gmail.endpoints.gmail })
+    let last: { readonly id: string; readonly message: GmailMessage | undefined } | undefined
+    for (const ref of refs) {
+      const [id, partId] = Ref.parse(tryParseJson(ref))
+      if (last?.id !== id) last = { id, message: await api.message(id, 'full') }
+      yield await readPart(api, id, findPart(last.message?.payload, partId))
+    }
+  }
+}
+
+/** A consent that Google no longer accepts is not tried again soon. */
+const refusedRetryMs = 300_000
+
+function rethrowAsFailure(thrown: unknown): never {
+  if (!(thrown instanceof Problem)) throw thrown
+  const retryAfterMs = isConsentMissing(thrown) ? refusedRetryMs : undefined
+  throw new SourceFailure(thrown.message, { retryAfterMs, cause: thrown })
 }
 
 function findPart(top: MailPart | undefined, partId: string): MailPart | undefined {

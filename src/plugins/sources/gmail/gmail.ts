@@ -1,5 +1,5 @@
 // Gmail: the mails of one mailbox. https://developers.google.com/workspace/gmail/api/guides/push
-import { defineSource, type SourceHost } from '../../../define.ts'
+import { defineSource, type SourceHost, type SourceParts } from '../../../define.ts'
 import { GmailConfig, isWatched } from '../shared/kit.ts'
 import { readMailboxState } from './http-sink.ts'
 import { gmailHook, type MailSink, noFiles, parseState, toMailKey, toStateFile } from './mail.ts'
@@ -14,6 +14,7 @@ export const gmailSource = defineSource({
   account: ({ account }) => account,
   create(gmail, host) {
     let watcher: MailWatcher | undefined
+    let read: SourceParts['readFiles']
     return {
       // one pass is the whole watch: it renews, polls and waits for pushes at times of its own
       async pass(signal) {
@@ -27,10 +28,11 @@ export const gmailSource = defineSource({
         await watcher.stop()
       },
       problems: () => watcher?.status().problems ?? [],
-      async *readFiles(refs, { signal }) {
+      async *readFiles(refs, limits) {
         if (!isWatched(gmail)) return
-        const { readGmailFiles } = await import('./files.ts')
-        yield* readGmailFiles(gmail, refs, { host, signal })
+        const { createGmailFiles } = await import('./files.ts')
+        read ??= createGmailFiles(gmail, host)
+        yield* read(refs, limits)
       },
     }
   },

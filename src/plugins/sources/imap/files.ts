@@ -1,8 +1,9 @@
 // The attachments of a mail by IMAP: where the server has them, and their contents.
 import type { ImapFlow, MessageStructureObject } from 'imapflow'
 import { z } from 'zod'
-import type { FileLimits, SourceFile } from '../../../define.ts'
-import { type ImapConfig, tryParseJson } from '../shared/kit.ts'
+import type { FileLimits, SourceFile, SourceHost, SourceParts } from '../../../define.ts'
+import { createSerialQueue, type ImapConfig, tryParseJson } from '../shared/kit.ts'
+import { createSharedLogin } from '../shared/login.ts'
 import { readHeaderText } from '../shared/mail.ts'
 import { listFileParts, maxCountedFiles, type PartReader, readOr } from '../shared/parts.ts'
 import { connect, isMissingFolder, isRefusal, toFailure } from './connection.ts'
@@ -47,20 +48,44 @@ function toDecodedBytes(size: number): number {
   return Math.floor((size / 78) * 57)
 }
 
-/** The contents of the files. Undefined if the mail is gone from its folder, or if the server numbers the mails of the folder in another way now. */
-export async function* readImapFiles(
+/** A connection that reads no file for this time is closed. */
+const idleMs = 10_000
+
+/**
+ * Reads the contents of files over one connection, one file at a time for all runs. Undefined if the mail is gone from its folder, or if the server
+ * numbers the mails of the folder in another way now.
+ */
+export function createImapFiles(
   imap: ImapConfig,
-  refs: readonly string[],
-  { maxBytes, signal }: FileLimits,
-): AsyncGenerator<Uint8Array | undefined> {
-  const client = await connect(imap, signal, maxLiteralBytes)
-  try {
-    for (const ref of refs) yield await readFile(client, ref, maxBytes)
-  } catch (error) {
+  { signal: stopped, clock }: Pick<SourceHost, 'signal' | 'clock'>,
+): NonNullable<SourceParts['readFiles']> {
+  const inTurn = createSerialQueue()
+  const login = createSharedLogin(clock, () => connect(imap, stopped, maxLiteralBytes))
+  let client: ImapFlow | undefined
+  let idle: NodeJS.Timeout | undefined
+
+  async function read(ref: string, { maxBytes, signal }: FileLimits): Promise<Uint8Array | undefined> {
+    clearTimeout(idle)
     signal.throwIfAborted()
-    throw toFailure(error, imap)
-  } finally {
-    client.close()
+    const used = client?.usable === true ? client : (client = await login())
+    // the rest of a file that nobody wants any more ends with its connection
+    const close = () => used.close()
+    signal.addEventListener('abort', close, { once: true })
+    try {
+      signal.throwIfAborted()
+      return await readFile(used, ref, maxBytes)
+    } catch (error) {
+      used.close()
+      signal.throwIfAborted()
+      throw toFailure(error, imap)
+    } finally {
+      signal.removeEventListener('abort', close)
+      idle = setTimeout(close, idleMs).unref()
+    }
+  }
+
+  return async function* (refs, limits) {
+    for (const ref of refs) yield await inTurn(() => read(ref, limits))
   }
 }
 

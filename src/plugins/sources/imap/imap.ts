@@ -1,5 +1,5 @@
 // IMAP: the mails of folders of one mailbox. https://www.rfc-editor.org/rfc/rfc9051
-import { defineSource } from '../../../define.ts'
+import { defineSource, type SourceParts } from '../../../define.ts'
 import { ImapConfig } from '../shared/kit.ts'
 
 export const imapSource = defineSource({
@@ -13,6 +13,7 @@ export const imapSource = defineSource({
   create(imap, host) {
     let problems: readonly string[] = []
     const oversized = new Set<string>()
+    let read: SourceParts['readFiles']
     return {
       // a pass ends with its connection, and the next one connects again
       everyMs: 1_000,
@@ -27,8 +28,9 @@ export const imapSource = defineSource({
         return probeMailbox(imap, signal)
       },
       async *readFiles(refs, limits) {
-        const { readImapFiles } = await import('./files.ts')
-        yield* readImapFiles(imap, refs, limits)
+        const { createImapFiles } = await import('./files.ts')
+        read ??= createImapFiles(imap, host)
+        yield* read(refs, limits)
       },
     }
   },

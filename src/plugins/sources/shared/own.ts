@@ -197,6 +197,7 @@ export function createAsideHost({
     store: async () => refuse(),
     receive: async () => refuse(),
     fetch: createLimitedFetch(signal),
+    signal,
     pause: sleepUnlessAborted,
     verifier: refuse,
     gate: { clientOf: refuse, readLockSeconds: refuse, fail: refuse },
