@@ -1,6 +1,5 @@
 // The files that an item of a source offers. Their contents are not stored: a delivery and its runs only know where the source finds them again.
 import { z } from 'zod'
-import { tryParseJson } from '../base/json.ts'
 
 /** A file of an item, such as an attachment of a mail. */
 export type SourceFile = {
@@ -33,36 +32,19 @@ export const maxTurnBytes = 25 * 1024 * 1024
 
 const maxNameChars = 200
 
-/**
- * The header of a delivery that has its `ItemFiles` as JSON. A colon cannot be a part of a name that is sent over HTTP, so only a source of the gateway
- * sets it: a sender must not make an agent read files that it chooses.
- */
-const filesHeader = ':source-files'
-
-type Headers = Readonly<Record<string, string>>
-
-/** The header of the files of an item; none if it has no files. */
-export function buildFilesHeader(
+/** The files of an item, as its delivery keeps them; undefined if it has none. */
+export function toItemFiles(
   files: readonly SourceFile[],
   { source, account }: Pick<ItemFiles, 'source' | 'account'>,
-): Headers {
-  if (files.length === 0) return {}
+): ItemFiles | undefined {
+  if (files.length === 0) return undefined
   const kept = files.slice(0, maxFiles).map((file) => ({ ...file, name: shorten(file.name) }))
-  const item: ItemFiles = { source, account, files: kept, others: files.length - kept.length }
-  return { [filesHeader]: JSON.stringify(item) }
+  return { source, account, files: kept, others: files.length - kept.length }
 }
 
 /** The start of a name, and its end, which has the extension. */
 function shorten(name: string): string {
   return name.length <= maxNameChars ? name : name.slice(0, maxNameChars - 20) + name.slice(-20)
-}
-
-/** The files that the source of a delivery offered with it. `hook`: its name, which is also that of the source. */
-export function readFilesHeader(headers: Headers, hook: string): ItemFiles | undefined {
-  const text = headers[filesHeader]
-  if (text === undefined) return undefined
-  const { data } = ItemFiles.safeParse(tryParseJson(text))
-  return data?.source === hook ? data : undefined
 }
 
 /**

@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { fileAgent, readJobs, readShown as readFilesShown } from './file-agent.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
-import { startGateway } from './gateway.ts'
+import { gatewayToken, startGateway } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
@@ -226,6 +226,34 @@ describe('files of the items of a source', () => {
     )
     expect(fixtures).not.toEqual([])
     for (const name of fixtures) expect(readFileSync(join(gateway.dir, name), 'utf8')).not.toContain('source-files')
+  })
+
+  test('a transform, a template, the page and a replay see the same headers of an item, and no files among them', async () => {
+    contents = { a: 'The bill.' }
+    letters = [{ text: 'Hello', files: [{ name: 'a.txt', ref: 'a' }] }]
+    const mapping = { id: 'loft', match: { path: 'loft' }, transform: { module: 'letters.ts' }, deliver: false }
+    const code = `export default ({ headers }) => ({ message: 'Headers: ' + Object.keys(headers).toSorted().join(' ') })`
+    const gateway = await startInside({
+      config: toConfig({ hooks: { mappings: [mapping], retain: 5 } }),
+      files: { [plugin]: source, 'hooks/transforms/letters.ts': code },
+    })
+    const { prompt, found } = await readShown(gateway)
+    expect(Object.values(found)).toEqual(['The bill.'])
+    expect(prompt).toContain('\nHeaders: content-type idempotency-key\n')
+    const [record] = await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))
+    const ask = (what: string, method = 'GET') =>
+      fetch(`${gateway.adminUrl}/api/deliveries/${record?.deliveryId}/${what}`, {
+        method,
+        headers: { authorization: `Bearer ${gatewayToken}` },
+      })
+    const { headers } = (await (await ask('request')).json()) as { headers: object }
+    expect(Object.keys(headers).toSorted()).toEqual(['content-type', 'idempotency-key'])
+    const replayed = await runCommand(['replay', '--hook', 'loft'], { dir: gateway.dir })
+    expect([replayed.code, replayed.stderr]).toEqual([0, ''])
+    expect((await ask('again', 'POST')).status).toBe(200)
+    const isDone = async () => (await readJobs(gateway)).filter(({ state }) => state === 'done').length
+    await expect.poll(isDone, { timeout: 20_000 }).toBe(2)
+    for (const { steps } of await readJobs(gateway)) expect(JSON.stringify(steps)).toContain('1-a.txt (1 kB)')
   })
 
   test(

@@ -60,6 +60,8 @@ export type Admitted = {
   readonly editedFor?: readonly string[] | undefined
   /** Only for a recovered delivery: when its sender first tried to send it, by the clock of the gateway. Undefined if the sender does not show it. */
   readonly sentAt?: number | undefined
+  /** Only for an item of a source: the files that it offers, for its runs alone. No request has them: who could name files would read the mailbox. */
+  readonly files?: object | undefined
 }
 
 /** The names of the proofs that open mappings. */

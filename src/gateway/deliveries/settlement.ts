@@ -3,7 +3,7 @@ import type { Answer } from '../../core/mapping/answer.ts'
 import type { PlannedAction } from '../../core/model/action.ts'
 import { toProblemRecord } from '../../core/model/problem.ts'
 import type { KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../../store/records.ts'
-import { readFilesHeader } from '../../model/source-files.ts'
+import { ItemFiles } from '../../model/source-files.ts'
 import { planJobs, toWakeStep } from '../jobs/plan.ts'
 import { type Delivery, toDeliveryHead } from '../../core/model/delivery.ts'
 import type { Retain } from '../../core/model/mapping.ts'
@@ -44,7 +44,8 @@ export function toSettlement(
   function toJobs(actions: readonly PlannedAction[]): NewJob[] {
     const { config } = generation
     const wakeStep = (agentId: string) => toWakeStep(config, agentId, now)
-    const files = readFilesHeader(delivery.headers, delivery.path)
+    const { files: offered } = delivery.admitted
+    const files = offered === undefined ? undefined : ItemFiles.safeParse(offered).data
     const planned = planJobs(actions, { newId, now, wakeStep, ring: taker?.identity.ring, files })
     const { sentAt = now } = delivery.admitted
     return sentAt === now ? planned : planned.map((job) => shortenExpiry(job, now - sentAt))

@@ -4,7 +4,7 @@ import { createLimitedFetch } from '../../plugins/sources/shared/fetch.ts'
 import { listWithSection } from '../../plugins/sources/index.ts'
 import { limitSource } from '../../plugins/sources/shared/own.ts'
 import { createSecretMask, listConfigSecrets } from '../../model/config/secrets.ts'
-import { buildFilesHeader } from '../../model/source-files.ts'
+import { toItemFiles } from '../../model/source-files.ts'
 import {
   type OwnSource,
   type PushGate,
@@ -250,15 +250,11 @@ function buildRequest(
   const { name, account, generation, id, receivedAt } = from
   const hook = generation.findHook(name)
   const prefix = generation.config.hooks.path
-  const headers = {
-    'content-type': 'application/json',
-    'idempotency-key': key,
-    ...buildFilesHeader(files, { source: name, account }),
-  }
+  const headers = { 'content-type': 'application/json', 'idempotency-key': key }
   const head = toLocalHead(hook, { prefix, path: name, headers })
   const body = Buffer.from(JSON.stringify(payload))
   // the gateway fetched the item itself, so there is no signature
-  const admitted = { token: true, signedFor: [] }
+  const admitted = { token: true, signedFor: [], files: toItemFiles(files, { source: name, account }) }
   const delivery = buildDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
   const settlement = toPendingSettlement(delivery, generation.id)
   const answer = toWaitingAnswer(id, 'pending')

@@ -220,8 +220,8 @@ async function readEditedBody(ctx: Context, { config }: Generation): Promise<Uin
 
 /** The request with another body. Its proofs open its mappings, but they do not prove this body. */
 function toEdited({ head }: KeptRequest, body: Uint8Array): KeptRequest {
-  const { token, ...proofs } = head.admitted
-  const admitted = { token, signedFor: [], editedFor: listOpeningProofs(proofs) }
+  const { token, files, ...proofs } = head.admitted
+  const admitted = { token, signedFor: [], editedFor: listOpeningProofs(proofs), files }
   return { head: { ...head, verifiedBy: undefined, admitted }, body }
 }
 
