@@ -13,6 +13,8 @@ const findFailing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
   checkRisks(ConfigSchema.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(
     ({ ok }) => !ok,
   )
+/** An agent that opens files. */
+const reads = { agents: { defaults: { runner: 'claude' } } }
 const listNames = (parts: Parts) => findFailing(parts).map(({ name }) => name)
 
 describe('findings of doctor', () => {
@@ -106,6 +108,25 @@ describe('findings of doctor', () => {
       'hooks.gmail.attachments has no effect, because no agent has a runner that opens files. Give one the runner claude or codex, or a runner of the kind "command".',
     ],
     [
+      'attachments of mails that become events',
+      {
+        hooks: { gmail: { attachments: true }, mappings: [{ match: { path: '/gmail/' }, action: 'wake' }, {}] },
+        rest: reads,
+      },
+      'hooks.gmail.attachments has no effect, because only a run gets files, and hooks.mappings[0] has the action "wake". Set its action to "agent".',
+    ],
+    [
+      'attachments of mails that become messages, whatever they are about',
+      {
+        hooks: {
+          gmail: { attachments: true },
+          mappings: [{ match: { path: 'gmail', payload: { a: 1 } }, action: 'deliver' }, { action: 'wake' }],
+        },
+        rest: reads,
+      },
+      'hooks.gmail.attachments has no effect, because only a run gets files, and hooks.mappings[0] has the action "deliver". Set its action to "agent".',
+    ],
+    [
       'a mapping that an earlier one shadows',
       { hooks: { mappings: [{ match: { path: 'a' } }, { match: { path: '/a/', event: 'push' } }] } },
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
@@ -127,6 +148,37 @@ describe('findings of doctor', () => {
   })
 
   test.each<[string, Parts]>([
+    [
+      'attachments of mails of which some become runs',
+      {
+        hooks: {
+          gmail: { attachments: true },
+          mappings: [{ match: { path: 'gmail', payload: { a: 1 } }, action: 'wake' }, { match: { path: 'gmail' } }],
+        },
+        rest: reads,
+      },
+    ],
+    [
+      'attachments of mails whose action a transform may choose',
+      {
+        hooks: {
+          gmail: { attachments: true },
+          mappings: [{ match: { path: 'gmail' }, action: 'wake', transform: { module: 'x.ts' } }],
+        },
+        rest: reads,
+      },
+    ],
+    [
+      'attachments of mails for which a preset may have a mapping',
+      {
+        hooks: {
+          gmail: { attachments: true },
+          presets: ['gmail'],
+          mappings: [{ match: { path: 'gmail', payload: { a: 1 } }, action: 'wake' }],
+        },
+        rest: reads,
+      },
+    ],
     ['the default agent', { hooks: { mappings: [{ agentId: 'main' }] } }],
     [
       'a model of a runner that has its own names',
