@@ -6,7 +6,7 @@ import { isJsonObject, isSameJson, tryParseJson } from '../base/json.ts'
 import { resolvePackagePath } from '../base/package.ts'
 import { findNearest, trimSlashes } from '../base/text.ts'
 import { type LoadedConfig, loadConfig, parseConfig } from '../gateway/config/config.ts'
-import { editConfig, writeFileAtomic } from '../gateway/config/config-file.ts'
+import { editConfig, removeEmptyList, writeFileAtomic } from '../gateway/config/config-file.ts'
 import { configFile } from '../gateway/config/text.ts'
 import { privateMode } from '../base/files.ts'
 import { exitCodes, Problem } from '../core/model/problem.ts'
@@ -83,7 +83,8 @@ function findPlugin(
   if (user >= 0)
     throw new Problem('conflict', `hooks.mappings[${user}] uses "${name}". Remove that first. Nothing was changed.`)
   const done = [['removed', `"${toPluginEntry(name)}" from plugins`]] as const
-  return { change: { ...unchanged, text: editConfig(text, ['plugins', index], undefined), done }, files }
+  const rest = removeEmptyList(editConfig(text, ['plugins', index], undefined), ['plugins'])
+  return { change: { ...unchanged, text: rest, done }, files }
 }
 
 const toFixtures = (module: string) => module.replace(/\.ts$/, '.fixtures')

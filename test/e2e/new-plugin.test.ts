@@ -124,6 +124,19 @@ test.each(kinds)('hookloom remove undoes hookloom new plugin --kind %s', async (
   expect(['.ts', '.test.ts'].filter((end) => existsSync(join(dir, place + end)))).toEqual([])
 })
 
+test('hookloom remove of the last plugin leaves no empty list, and every comment', async () => {
+  const dir = makeConfigDir()
+  const file = join(dir, 'hookloom.jsonc')
+  const before = '{\n  // the hooks\n  "hooks": {}, // of mine\n  // the end\n}\n'
+  writeFileSync(file, before)
+  await runCommand(['new', 'plugin', 'tide'], { dir })
+  expect(readFileSync(file, 'utf8')).toContain('"./plugins/tide.ts"')
+  expect(await runCommand(['remove', 'tide'], { dir })).toMatchObject({ code: 0, stderr: '' })
+  const after = readFileSync(file, 'utf8')
+  expect(after).not.toContain('plugins')
+  for (const comment of ['// the hooks', '// of mine', '// the end']) expect(after).toContain(comment)
+})
+
 test('hookloom remove deletes an edited plugin only with --force, and without it nothing', async () => {
   const dir = makeConfigDir()
   await runCommand(['new', 'plugin', 'tide'], { dir })

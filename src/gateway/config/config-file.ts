@@ -1,7 +1,7 @@
 // Writes the files of the configuration completely or not at all. Keeps every comment of an edited hookloom.jsonc.
 import { realpath } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
+import { applyEdits, findNodeAtLocation, type JSONPath, modify, parseTree } from 'jsonc-parser'
 import { findErrorCode } from '../../base/exceptions.ts'
 import { createFile, replaceFile } from '../../base/files.ts'
 import { Problem } from '../../core/model/problem.ts'
@@ -29,6 +29,35 @@ export function editConfig(text: string, path: JSONPath, value: unknown): string
     throw new Problem('config-invalid', `${configFile} would not parse after this change, so it was not changed`)
   }
   return mark + edited
+}
+
+/** The text without the key at the path, if its value is an empty list. Every comment stays: with one in the list, so does the list. */
+export function removeEmptyList(text: string, path: JSONPath): string {
+  // as long as the text: a byte order mark is no JSON
+  const source = text.replace(/^\uFEFF/, ' ')
+  const tree = parseTree(source, [], { allowTrailingComma: true })
+  const list = tree && findNodeAtLocation(tree, path)
+  const property = list?.parent
+  if (property === undefined || !/^\[\s*\]$/.test(source.slice(list?.offset).slice(0, list?.length))) return text
+  const siblings = property.parent?.children ?? []
+  const before = siblings[siblings.indexOf(property) - 1]
+  let start = property.offset
+  let end = start + property.length
+  const comma = findComma(source, end) ?? (before && findComma(source, before.offset + before.length))
+  if (comma === end) end += 1
+  start -= /[ \t]*$/.exec(source.slice(0, start))?.[0].length ?? 0
+  const isWholeLine = start === 0 || source[start - 1] === '\n'
+  if (isWholeLine) end += /^[ \t]*\r?\n/.exec(source.slice(end))?.[0].length ?? 0
+  const edits = [{ offset: start, length: end - start, content: '' }]
+  if (comma !== undefined && (comma < start || comma >= end)) edits.push({ offset: comma, length: 1, content: '' })
+  return applyEdits(text, edits)
+}
+
+/** The place of a comma that follows after nothing but blanks and comments. */
+function findComma(text: string, from: number): number | undefined {
+  const [skipped] = /^(?:\s|\/\/.*|\/\*[^]*?\*\/)*/.exec(text.slice(from)) ?? ['']
+  const at = from + skipped.length
+  return text[at] === ',' ? at : undefined
 }
 
 /** `replaceFile`, but throws `config-invalid` if the system does not allow the write. A symlink stays, and its target is replaced. */

@@ -15,7 +15,12 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../../../src/gateway/config/config.ts'
 import { privateMode, writeStateFile } from '../../../../src/base/files.ts'
-import { editConfig, reportUnwritable, writeFileAtomic } from '../../../../src/gateway/config/config-file.ts'
+import {
+  editConfig,
+  removeEmptyList,
+  reportUnwritable,
+  writeFileAtomic,
+} from '../../../../src/gateway/config/config-file.ts'
 import { createConfigFolder } from '../../../../src/cli/scaffold/folder.ts'
 import { renderEnv, renderNewConfig } from '../../../../src/cli/scaffold/new-config.ts'
 import { checkRisks } from '../../../../src/gateway/config/warnings.ts'
@@ -180,4 +185,24 @@ describe('writeFileAtomic', () => {
     await expect(writeFileAtomic(dir, 'x', privateMode)).rejects.toThrow('rename')
     expect(readdirSync(dir)).toEqual([])
   })
+})
+
+describe('an empty list that is removed', () => {
+  test.each([
+    ['the last key', '{\n  "a": 1, // one\n  // two\n  "list": []\n}\n', '{\n  "a": 1 // one\n  // two\n}\n'],
+    ['the last key, with a comma', '{\r\n  "a": 1,\r\n  "list": [],\r\n}', '{\r\n  "a": 1,\r\n}'],
+    ['the first key', '{\n  "list": [\n  ], // one\n  "a": 1\n}', '{\n // one\n  "a": 1\n}'],
+    ['a comma after a comment', '{ "list": [] /* one */ , "a": 1 }', '{ /* one */  "a": 1 }'],
+    ['the only key, after a byte order mark', '\uFEFF{"list":[]}', '\uFEFF{}'],
+  ])('leaves no comma and loses no comment: %s', (_, text, rest) => {
+    expect(removeEmptyList(text, ['list'])).toBe(rest)
+    expect(parseConfig(rest, {}).problems.filter((problem) => /comma|expected/i.test(problem))).toEqual([])
+  })
+
+  test.each(['{"list":[1]}', '{"list":[ // one\n]}', '{"list":{}}', '{"other":[]}', '{'])(
+    'is nothing else: %s stays',
+    (text) => {
+      expect(removeEmptyList(text, ['list'])).toBe(text)
+    },
+  )
 })
