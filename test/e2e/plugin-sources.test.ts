@@ -1,6 +1,7 @@
 // Sources of plugins: what the gateway fetches itself by code of an outsider.
 import { once } from 'node:events'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { type Loopback, startLoopback } from './fakes/loopback.ts'
 import { gatewayToken, makeConfigDir, startGateway, writeFiles } from './gateway.ts'
@@ -69,6 +70,23 @@ function collectLog() {
   const add = (fields: object, text: string) => void lines.push(`${text} ${JSON.stringify(fields)}`)
   return { lines, log: { debug: add, info: add, warn: add, error: add } }
 }
+
+test('the source on the page works as printed', async () => {
+  const page = 'src/plugins/README.md'
+  const sea = await startLoopback(({ query }) => {
+    const all = [120, 140, 160].map((cm, at) => ({ id: `${at + 1}`, cm }))
+    return { status: 200, body: all.filter(({ id }) => id > (query.get('since') ?? '')).slice(0, 2) }
+  })
+  const gateway = await startInside({
+    config: toConfig({}, { sources: { tides: { kind: 'buoy', url: sea.url } } }),
+    files: { [file]: readBlock(page, 'ts', 'defineSource') },
+  })
+  await expect.poll(() => readHeights(gateway)).toEqual(['120', '140'])
+  await gateway.stop()
+  const again = await startInside({ dir: gateway.dir })
+  await expect.poll(() => readHeights(again)).toEqual(['120', '140', '160'])
+  await again.stop()
+})
 
 describe('a source of a plugin', () => {
   test('what it fetches is a delivery of its hook, once, and a restart goes on at its place', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { readBlocks } from '../pages.ts'
 import { runCommand } from './command.ts'
 
 // a compiler starts here
@@ -90,4 +91,16 @@ describe('a transform that hookloom new wrote', () => {
   test('has an error for a field that the payload does not have', () => {
     expect(check(withResult('{ message: payload.customer.nmae }')).join('\n')).toMatch(/nmae/)
   })
+})
+
+const plugins = readBlocks('src/plugins/README.md').filter(
+  ({ language, text }) => language === 'ts' && /define/.test(text),
+)
+
+test('the page of the plugins has one of each kind', () => {
+  expect(plugins.map(({ section }) => section)).toEqual(['A channel', 'A sender', 'An outbox', 'A runner', 'A source'])
+})
+
+test.each(plugins)('$section of the page of the plugins has no error in an editor', ({ text }) => {
+  expect(check(text)).toEqual([])
 })
