@@ -196,21 +196,70 @@ describe.skipIf(dovecotMissing !== undefined)(
       await again.stop()
     })
 
-    test.each([
-      ['was deleted', () => server.admin('expunge', '-u', user, 'mailbox', 'INBOX', 'all')],
-      ['has another number', () => server.renumber()],
-    ])('a mail that %s before its run begins runs, and its text says that the file is gone', async (_, change) => {
+    /** A mail that has its delivery, while its run waits. */
+    async function holdMail(mail: string) {
       const gateway = await start()
       await runCommand(['pause', 'all', '--reason', 'a test'], { dir: gateway.dir })
-      server.deliver(buildMixed('files', [toPart('filename=a.pdf', Buffer.from('%PDF'))]))
+      server.deliver(mail)
       const count = async () => (await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))).length
       await expect.poll(count).toBe(1)
+      return gateway
+    }
+    const remove = () => void server.admin('expunge', '-u', user, 'mailbox', 'INBOX', 'all')
+    const create = (folder: string) => void server.admin('mailbox', 'create', '-u', user, folder)
+    const move = (folder: string) => {
+      create(folder)
+      server.admin('move', '-u', user, folder, 'mailbox', 'INBOX', 'all')
+    }
+
+    test.each([
+      ['was moved', () => move('Archive')],
+      ['has another number', () => server.renumber()],
+      ['was moved after a mail of the same size', () => (deliverTwin('Orders'), move('Archive'))],
+    ])('a mail that %s before its run begins is found again', async (_, change) => {
+      const gateway = await holdMail(
+        buildMixed(
+          'files',
+          ['a', 'b'].map((name) => toPart(`filename=${name}.pdf`, pdf)),
+        ),
+      )
+      change()
+      await runCommand(['resume', 'all'], { dir: gateway.dir })
+      const { prompt, files } = await readShown(gateway)
+      expect([files['1-a.pdf']?.toString(), files['2-b.pdf']?.toString()]).toEqual(['%PDF-mine', '%PDF-mine'])
+      expect(prompt).toContain('/1-a.pdf (1 kB)')
+    })
+
+    test.each([
+      ['was deleted', remove],
+      ['was replaced by another one with its Message-ID and size', () => (deliverTwin('Archive'), remove())],
+    ])('a mail that %s before its run begins runs, and its text says that the file is gone', async (_, change) => {
+      const gateway = await holdMail(
+        buildMixed(
+          'files',
+          ['a', 'b'].map((name) => toPart(`filename=${name}.pdf`, pdf)),
+        ),
+      )
       change()
       await runCommand(['resume', 'all'], { dir: gateway.dir })
       const { prompt, files } = await readShown(gateway)
       expect(files).toEqual({})
-      expect(prompt).toContain('\n1-a.pdf: gone, because its source no longer has it.\n')
+      expect(prompt).toContain('\n1-a.pdf: gone, because its source no longer finds it: it was deleted or moved.\n')
     })
+
+    const pdf = Buffer.from('%PDF-mine')
+    const other = Buffer.from('%PDF-evil')
+    /** The same mail with other contents of its files. */
+    function deliverTwin(folder: string): void {
+      create(folder)
+      server.deliver(
+        buildMixed(
+          'files',
+          ['a', 'b'].map((name) => toPart(`filename=${name}.pdf`, other)),
+        ),
+        folder,
+      )
+    }
   },
 )
 
@@ -262,7 +311,7 @@ describe('attachments by Gmail', () => {
     google.mailbox.receive({ id: 'a', subject: 'a', payload: invoice('att-1'), stored: { 'att-1': '%PDF-1.7' } })
     const { prompt, files } = await readShown(gateway)
     expect(files).toEqual({})
-    expect(prompt).toContain('1-invoice.pdf: gone, because its source no longer has it.')
+    expect(prompt).toContain('1-invoice.pdf: gone, because its source no longer finds it: it was deleted or moved.')
   })
 
   test('a run on a gateway that does not watch the mailbox has its file too', async () => {

@@ -125,7 +125,7 @@ describe('files of the items of a source', () => {
     const gateway = await start()
     const { prompt, found } = await readShown(gateway)
     expect(Object.keys(found)).toHaveLength(17)
-    expect(prompt).toContain('\n1-gone.txt: gone, because its source no longer has it.\n')
+    expect(prompt).toContain('\n1-gone.txt: gone, because its source no longer finds it: it was deleted or moved.\n')
     expect(prompt).toContain('\n2-big.bin: not kept, because it is over 10 MiB.\n')
     expect(prompt).toContain('\n3-huge.bin: not kept, because it is over 10 MiB.\n')
     expect(prompt).toContain('\n4 more: not kept, because a turn gets at most 20 files.\n')

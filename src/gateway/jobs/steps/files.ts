@@ -114,7 +114,7 @@ async function write(
   bytes: Uint8Array | undefined,
   { folder, room }: { readonly folder: RunFolder; readonly room: Room },
 ): Promise<string> {
-  if (bytes === undefined) return `${name}: gone, because its source no longer has it.`
+  if (bytes === undefined) return `${name}: gone, because its source no longer finds it: it was deleted or moved.`
   const refusal = findRefusal({ bytes: bytes.length }, room)
   if (refusal !== undefined) return `${name}: not kept, because ${refusal}.`
   room.bytes += bytes.length

@@ -7,12 +7,16 @@ import { createSharedLogin } from '../shared/login.ts'
 import { readHeaderText } from '../shared/mail.ts'
 import { listFileParts, maxCountedFiles, type PartReader, readOr } from '../shared/parts.ts'
 import { connect, isMissingFolder, isRefusal, toFailure } from './connection.ts'
+import { findMovedMail, MailMark, type MailPlace } from './moved.ts'
 
-/** Folder, UIDVALIDITY, number of the mail, and number of the part: RFC 9051, sections 2.3.1.1 and 6.4.5.1. */
-const Ref = z.tuple([z.string(), z.string(), z.int().positive(), z.string().regex(/^\d+(?:\.\d+)*$/)])
-
-/** The place of a mail on the server. */
-export type MailPlace = { readonly folder: string; readonly uidValidity: string; readonly uid: number }
+/** Folder, UIDVALIDITY, number of the mail, and number of the part: RFC 9051, sections 2.3.1.1 and 6.4.5.1. Then how the mail is found if it was moved. */
+const Ref = z.tuple([
+  z.string(),
+  z.string(),
+  z.int().positive(),
+  z.string().regex(/^\d+(?:\.\d+)*$/),
+  MailMark.optional(),
+])
 
 /** A server may ignore that a part of a file was asked for, and return all of it. */
 const maxLiteralBytes = 48 * 1024 * 1024
@@ -29,16 +33,17 @@ function nameOf({ dispositionParameters, parameters }: MessageStructureObject): 
   return dispositionParameters?.['filename'] || parameters?.['name'] || ''
 }
 
-/** The files of a mail, by the structure that its server read. None if the server returned no structure. */
+/** The files of a mail, by the structure that its server read. None if the server returned no structure. `mark`: of a mail that can be found again. */
 export function listImapFiles(
   structure: MessageStructureObject | undefined,
   { folder, uidValidity, uid }: MailPlace,
+  mark: MailMark | undefined,
 ): SourceFile[] {
   if (structure === undefined) return []
   return readOr(() => listFileParts(structure, reader, maxCountedFiles), []).map((part) => ({
     name: readHeaderText(nameOf(part)),
     // a mail without parts is its part 1
-    ref: JSON.stringify([folder, uidValidity, uid, part.part ?? '1']),
+    ref: JSON.stringify([folder, uidValidity, uid, part.part ?? '1', ...(mark === undefined ? [] : [mark])]),
     ...(part.size !== undefined && { bytes: part.encoding === 'base64' ? toDecodedBytes(part.size) : part.size }),
   }))
 }
@@ -52,8 +57,8 @@ function toDecodedBytes(size: number): number {
 const idleMs = 10_000
 
 /**
- * Reads the contents of files over one connection, one file at a time for all runs. Undefined if the mail is gone from its folder, or if the server
- * numbers the mails of the folder in another way now.
+ * Reads the contents of files over one connection, one file at a time for all runs. Undefined if the mail is in no folder any more, or if it was moved
+ * and has no mark.
  */
 export function createImapFiles(
   imap: ImapConfig,
@@ -64,7 +69,11 @@ export function createImapFiles(
   let client: ImapFlow | undefined
   let idle: NodeJS.Timeout | undefined
 
-  async function read(ref: string, { maxBytes, signal }: FileLimits): Promise<Uint8Array | undefined> {
+  async function read(
+    ref: string,
+    moved: MovedMails,
+    { maxBytes, signal }: FileLimits,
+  ): Promise<Uint8Array | undefined> {
     clearTimeout(idle)
     signal.throwIfAborted()
     const used = client?.usable === true ? client : (client = await login())
@@ -73,7 +82,12 @@ export function createImapFiles(
     signal.addEventListener('abort', close, { once: true })
     try {
       signal.throwIfAborted()
-      return await readFile(used, ref, maxBytes)
+      const [folder, uidValidity, uid, part, mark] = Ref.parse(tryParseJson(ref))
+      const content = await readFile(used, { folder, uidValidity, uid }, { part, maxBytes })
+      if (content !== undefined || mark === undefined) return content
+      if (!moved.has(mark.digest)) moved.set(mark.digest, await findMovedMail(used, mark, clock))
+      const place = moved.get(mark.digest)
+      return place && (await readFile(used, place, { part, maxBytes }))
     } catch (error) {
       used.close()
       signal.throwIfAborted()
@@ -85,12 +99,19 @@ export function createImapFiles(
   }
 
   return async function* (refs, limits) {
-    for (const ref of refs) yield await inTurn(() => read(ref, limits))
+    const moved: MovedMails = new Map()
+    for (const ref of refs) yield await inTurn(() => read(ref, moved, limits))
   }
 }
 
-async function readFile(client: ImapFlow, ref: string, maxBytes: number): Promise<Uint8Array | undefined> {
-  const [folder, uidValidity, uid, part] = Ref.parse(tryParseJson(ref))
+/** Where the mails of a run were found, by their digests, so that a mail with several files is searched for once. */
+type MovedMails = Map<string, MailPlace | undefined>
+
+async function readFile(
+  client: ImapFlow,
+  { folder, uidValidity, uid }: MailPlace,
+  { part, maxBytes }: Pick<FileLimits, 'maxBytes'> & { readonly part: string },
+): Promise<Uint8Array | undefined> {
   try {
     const box = await client.mailboxOpen(folder, { readOnly: true })
     if (String(box.uidValidity) !== uidValidity) return undefined

@@ -5,8 +5,9 @@ import type { SourceFile, SourceHost, SourceItem } from '../../../define.ts'
 import { type ImapConfig, SourceFailure } from '../shared/kit.ts'
 import type { Mail } from '../shared/mail.ts'
 import { isOverLimit, isRefusal } from './connection.ts'
-import { listImapFiles, type MailPlace } from './files.ts'
+import { listImapFiles } from './files.ts'
 import { maxSourceBytes, parseMail } from './message.ts'
+import { type MailPlace, toMailMark } from './moved.ts'
 import { findFolderPlace, type FolderPlace, type MailboxPlace, setFolderPlace } from './place.ts'
 
 /** The payload of the hook: one mail for each delivery. Its keys are those of a mail of Gmail. */
@@ -169,5 +170,6 @@ async function readMail(
   if (source === undefined || marks.some((mark) => notNew.has(mark.toLowerCase()))) return []
   const receivedAt = new Date(internalDate).getTime()
   const mail = await parseMail({ source, size, receivedAt, labels: [...new Set([place.folder, ...marks])] }, imap)
-  return [{ mail, files: imap.attachments ? listImapFiles(bodyStructure, place) : [] }]
+  if (!imap.attachments) return [{ mail, files: [] }]
+  return [{ mail, files: listImapFiles(bodyStructure, place, toMailMark(source, { size, receivedAt })) }]
 }
