@@ -118,14 +118,27 @@ async function describeFailure(
   } catch (cause) {
     return new Problem('transform-missing', `${label} does not exist.`, { cause })
   }
-  const frames = await formatMessages(thrown.errors.slice(0, 5), { kind: 'error', terminalWidth: 120 })
-  return new Problem('transform-build-failed', describeMessage(label, thrown.errors[0], root), {
+  const errors = thrown.errors.slice(0, 5).map(hideOwnCode)
+  const frames = await formatMessages(errors, { kind: 'error', terminalWidth: 120 })
+  return new Problem('transform-build-failed', describeMessage(label, errors[0], root), {
     frame: frames
       .map((frame) => frame.trimEnd())
       .join('\n\n')
       .replaceAll(root + sep, ''),
     cause: thrown,
   })
+}
+
+/** The message without names and places of code that the gateway has put into the bundle: the author knows none of it. */
+function hideOwnCode({ text, location, notes, ...message }: Message): Message {
+  const own = /^(?:entry|builtin|provided):/
+  const hide = (place: Message['location']) => (place !== null && own.test(place.file) ? null : place)
+  return {
+    ...message,
+    text: text.replaceAll(/"(?:builtin|provided):([^"]*)"/g, '"$1"'),
+    location: hide(location),
+    notes: notes.map((note) => ({ ...note, location: hide(note.location) })),
+  }
 }
 
 function buildOptions(root: string) {
@@ -204,6 +217,8 @@ async function buildWithin<Result>(
 
 /** The next move for an import that does not resolve; an empty text for any other message. */
 function suggestImport(text: string, root: string): string {
+  if (/^No matching export in "hookloom(?:\/define)?" for import "default"$/.test(text))
+    return ' Import its functions by their names: import { defineTransform } from "hookloom".'
   const [, specifier] = /^(?:Could not resolve )?"([^"]+)"(?:$| is not installed)/.exec(text) ?? []
   if (specifier === undefined) return ''
   const found = findAlias(root, specifier)

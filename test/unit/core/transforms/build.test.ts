@@ -28,6 +28,26 @@ describe('build failures', () => {
     expect(frame).toContain('const = 2')
   })
 
+  test('an import that the package of the gateway does not have shows the code of the author only', async () => {
+    const named = await readBuildProblem({
+      'x.ts': `import { defineTransfrom } from 'hookloom'\nexport default defineTransfrom`,
+    })
+    expect(named.message).toBe(
+      'transforms/x.ts does not build at x.ts:1: No matching export in "hookloom" for import "defineTransfrom".',
+    )
+    expect(named.frame).toContain(`import { defineTransfrom } from 'hookloom'`)
+    expect(named.frame).toContain('Did you mean to import "defineTransform" instead?')
+    const byDefault = await readBuildProblem({ 'x.ts': `import hookloom from 'hookloom'\nexport default hookloom` })
+    expect(byDefault.message).toContain(
+      'Import its functions by their names: import { defineTransform } from "hookloom".',
+    )
+    const builtIn = await readBuildProblem({
+      'x.ts': `export * as own from 'hookloom'\nimport { x } from 'hookloom/define'\nexport default x`,
+    })
+    for (const { message, frame } of [named, byDefault, builtIn])
+      expect(message + frame).not.toMatch(/provided|globalThis/)
+  })
+
   test('the error for a missing file shows its import', async () => {
     const { message, frame } = await readBuildProblem({ 'x.ts': `\nimport './gone.ts'` })
     expect(message).toBe('transforms/x.ts does not build at x.ts:2: Could not resolve "./gone.ts".')
