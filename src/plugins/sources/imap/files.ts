@@ -74,8 +74,8 @@ export function createImapFiles(
     moved: MovedMails,
     { maxBytes, signal }: FileLimits,
   ): Promise<Uint8Array | undefined> {
-    clearTimeout(idle)
     signal.throwIfAborted()
+    clearTimeout(idle)
     const used = client?.usable === true ? client : (client = await login())
     // the rest of a file that nobody wants any more ends with its connection
     const close = () => used.close()
@@ -89,8 +89,8 @@ export function createImapFiles(
       const place = moved.get(mark.digest)
       return place && (await readFile(used, place, { part, maxBytes }))
     } catch (error) {
-      used.close()
       signal.throwIfAborted()
+      used.close()
       throw toFailure(error, imap)
     } finally {
       signal.removeEventListener('abort', close)
