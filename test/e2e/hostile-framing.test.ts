@@ -53,6 +53,7 @@ describe('ambiguous HTTP', () => {
     ['an unknown coding', toHead('Transfer-Encoding: xchunked') + chunks],
     ['a quoted coding', toHead('Transfer-Encoding: "chunked"') + chunks],
     ['chunked with a control character', toHead('Transfer-Encoding: \u000bchunked') + chunks],
+    ['chunks in HTTP/1.0', toHead('Transfer-Encoding: chunked').replace('HTTP/1.1', 'HTTP/1.0') + chunks],
     ['two codings', toHead('Transfer-Encoding: identity', 'Transfer-Encoding: chunked') + chunks],
     ['a chunk without a size', toHead('Transfer-Encoding: chunked') + `\r\n${body}\r\n0\r\n\r\n`],
     ['a chunk size with a sign', toHead('Transfer-Encoding: chunked') + `+c\r\n${body}\r\n0\r\n\r\n`],
@@ -101,6 +102,17 @@ describe('ambiguous HTTP', () => {
     expect(replies.map(({ status }) => status)).toEqual([401])
     expect(await isThere('unread')).toBe(false)
   })
+})
+
+// Node drops what follows such a request in its packet, and reads the next packet as the beginning of a request
+test('what follows a request for another protocol is no request, so no body can pass for one', async () => {
+  const switched = toHead('Connection: Upgrade', 'Upgrade: h2c', 'Content-Length: 12') + body
+  const head = toHead('Content-Length: 300')
+  const bytes = hideRequest('in a body')
+  const { replies, closed } = await exchange(gateway.port, switched + head, { until: 'all', next: bytes })
+  expect([replies.map(readVerdict), closed]).toEqual([['accepted'], true])
+  readDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'the next' }))
+  expect(await isThere('in a body')).toBe(false)
 })
 
 describe('requests after an answer that closes the connection', () => {

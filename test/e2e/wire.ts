@@ -49,6 +49,8 @@ export function toRequest(parts: RequestParts): Buffer {
 type ExchangeOptions = {
   /** The number of answers after which the connection is closed; `all`: reads until the gateway closes it. Default: 1. */
   readonly until?: number | 'all'
+  /** Sent when the first answer has come. */
+  readonly next?: Uint8Array
   /** Whether the answers have no body, as answers to HEAD. */
   readonly head?: boolean
   readonly timeoutMs?: number
@@ -59,11 +61,12 @@ const longestAnswerMs = 25_000
 
 /** Sends bytes on a new connection and reads the answers. Rejects if they are not complete after `timeoutMs`. */
 export function exchange(port: number, bytes: Uint8Array | string, options: ExchangeOptions = {}): Promise<Exchange> {
-  const { until = 1, head = false, timeoutMs = longestAnswerMs } = options
+  const { until = 1, head = false, next, timeoutMs = longestAnswerMs } = options
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1' })
     let received = Buffer.alloc(0)
     let closed = false
+    let unsent = next
     const end = () => {
       clearTimeout(timer)
       socket.destroy()
@@ -75,7 +78,11 @@ export function exchange(port: number, bytes: Uint8Array | string, options: Exch
     }, timeoutMs)
     socket.on('data', (chunk: Buffer) => {
       received = Buffer.concat([received, chunk])
-      if (until !== 'all' && toReplies(received, head).replies.length >= until) end()
+      const count = toReplies(received, head).replies.length
+      if (until !== 'all' && count >= until) return end()
+      if (count === 0 || unsent === undefined) return
+      socket.write(unsent)
+      unsent = undefined
     })
     socket.on('end', () => {
       closed = true

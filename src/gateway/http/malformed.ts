@@ -35,6 +35,8 @@ export function createMalformedGuard(): MalformedGuard {
       const [before] = responses.get(req.socket) ?? []
       if (refused.has(req.socket) || before?.getHeader('connection') === 'close') return
       responses.set(req.socket, [res, before])
+      // Node drops the rest of the packet and reads the next packet as a new request, which may be a part of a body. So nothing may follow
+      if (req.headers.upgrade !== undefined) res.setHeader('connection', 'close')
       const url = toOriginForm(req.url ?? '')
       const problem = url === undefined ? userInTarget : findAmbiguity(req)
       if (url !== undefined) req.url = url
@@ -99,7 +101,7 @@ const userInTarget = new Problem(
 
 /**
  * Finds what Node accepts and a proxy may read differently: a version other than 1.0 and 1.1, a target that is neither a path nor a URL, too many
- * headers, two Host headers, none in HTTP/1.1 (RFC 9112, 3.2), and any Transfer-Encoding except `chunked`.
+ * headers, two Host headers, none in HTTP/1.1 (RFC 9112, 3.2), and any Transfer-Encoding except `chunked` in HTTP/1.1 (6.1).
  */
 function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
@@ -121,6 +123,6 @@ function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingM
     return new Problem('request-malformed', 'Exactly one Host header is required.')
   }
   const coding = headers['transfer-encoding']
-  if (coding === undefined || coding.toLowerCase() === 'chunked') return undefined
-  return new Problem('request-malformed', 'Transfer-Encoding must be chunked.')
+  if (coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1')) return undefined
+  return new Problem('request-malformed', 'Transfer-Encoding must be chunked, in HTTP/1.1.')
 }
