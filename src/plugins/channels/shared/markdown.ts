@@ -129,17 +129,20 @@ function renderList({ items, ordered, start, loose }: Tokens.List, markup: Marku
 }
 
 function renderInline(tokens: readonly Token[], markup: Markup): string {
-  return tokens
-    .map((token, at) => {
-      const span = toMarkedToken(token)
-      return span.type === 'link' || span.type === 'image'
-        ? renderLink(span, markup, [
-            readVisibleText(tokens.slice(Math.max(0, at - 1), at)),
-            readVisibleText(tokens.slice(at + 1, at + 2)),
-          ])
-        : renderSimple(span, markup)
-    })
-    .join('')
+  let written = ''
+  for (const [at, token] of tokens.entries()) {
+    const span = toMarkedToken(token)
+    if (span.type !== 'link' && span.type !== 'image') {
+      written += renderSimple(span, markup)
+      continue
+    }
+    const neighbours = [tokens.slice(Math.max(0, at - 1), at), tokens.slice(at + 1, at + 2)] as const
+    const [before, after] = neighbours.map(readVisibleText)
+    const link = renderLink(span, markup, [before ?? '', after ?? ''])
+    // after an exclamation mark, a link would be a remote picture
+    written += written.endsWith('!') && link.startsWith('[') ? `\u200B${link}` : link
+  }
+  return written
 }
 
 function renderSimple(token: MarkedToken, markup: Markup): string {

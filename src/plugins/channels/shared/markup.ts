@@ -25,9 +25,9 @@ function quoteLines(inner: string): string {
   return inner.replace(/^/gm, '> ')
 }
 
-/** Breaks three backticks in code: they would end the block in a chat that does not support longer fences. */
-function breakTicks(code: string): string {
-  return code.replaceAll('```', '`\u200B`\u200B`')
+/** Breaks each run of backticks in code that may end it. Chats do not support longer fences, and some end a block inside a longer run. */
+function breakTicks(code: string, run = /`{3,}/g): string {
+  return code.replace(run, (ticks) => [...ticks].join('\u200B'))
 }
 
 /** The text, then the address, unless they are the same. */
@@ -103,14 +103,16 @@ export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
+      // a link that is written after this text would become the target of a link that was not checked
+      .replaceAll('](', ']\u200B(')
       // the chat would decode an entity that was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
-      // Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
-      .replace(/<(?=[@#/:]|(?:a|t|id):)/g, '<\u200B'),
+      // Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>. At the end, an address may follow
+      .replace(/<(?=[@#/:]|(?:a|t|id):|$)/g, '<\u200B'),
   strong: (inner) => `**${inner}**`,
   emphasis: (inner) => `*${inner}*`,
   strike: (inner) => `~~${inner}~~`,
-  code: (plain) => (plain.includes('`') ? `\`\` ${plain.replaceAll('``', '`\u200B`')} \`\`` : `\`${plain}\``),
+  code: (plain) => (plain.includes('`') ? `\`\` ${breakTicks(plain, /`{2,}/g)} \`\`` : `\`${plain}\``),
   block: (plain, language) => `\`\`\`${language}\n${breakTicks(plain)}\n\`\`\``,
   link: (inner, address) => {
     // an @ is encoded, because the part after it could be read as the name in a mention

@@ -1,8 +1,10 @@
 // A reply in the markup of each channel. The text of an attacker is shown and has no effect.
 import { toStyledText } from '../../../../src/plugins/channels/signal.ts'
+import { marked } from 'marked'
 import { describe, expect, it } from 'vitest'
 import { splitMarkdown } from '../../../../src/plugins/channels/shared/chunks.ts'
 import {
+  forgeMarkdown,
   plainText,
   safeMarkdown,
   slackMrkdwn,
@@ -147,6 +149,42 @@ describe('a hostile reply', () => {
     const text = '~~~\na\n```\n<!channel> @everyone\n~~~'
     for (const markup of [slackMrkdwn, safeMarkdown, whatsappText]) {
       expect(render(text, markup).match(/```/g)).toHaveLength(2)
+    }
+  })
+
+  it('code cannot be ended by any number of backticks in it', () => {
+    for (const ticks of [3, 4, 5, 6, 7]) {
+      const [inside, fence] = ['`'.repeat(ticks), '`'.repeat(ticks + 1)]
+      for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
+        const span = render(`${fence} a${inside} @everyone ![x](https://x.example/y) ${fence}`, markup)
+        expect(span.match(/``+/g)).toEqual(['``', '``'])
+      }
+      for (const markup of [slackMrkdwn, safeMarkdown, whatsappText]) {
+        expect(render(`~~~\na${inside}\n[x](https://x.example)\n~~~`, markup).match(/```+/g)).toEqual(['```', '```'])
+      }
+    }
+  })
+
+  it.each(['!![x](https://x.example/y)', '!https://x.example/y', 'a!<https://x.example/y>', '!![](https://x.example/y)'])(
+    'an exclamation mark before a link makes no picture: %s',
+    (text) => {
+      for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
+        expect(render(text, markup)).toContain('https://x.example/y')
+        expect(marked.parse(render(text, markup))).not.toContain('<img')
+      }
+    },
+  )
+
+  it.each([
+    '[bank.example](<//x.example/https://y.example)',
+    '* [x](hthttps://y.example/tps:/z',
+    '<<steam://run/1>>',
+    '<<tel:1>>',
+  ])('text around a link makes no other link: %s', (text) => {
+    for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
+      const html = String(marked.parse(render(text, markup)))
+      const targets = [...html.matchAll(/href="([^"]*)"/g)].map(([, target]) => target)
+      expect(targets.filter((target) => !/^https:\/\/y\.example\//.test(target ?? ''))).toEqual([])
     }
   })
 
