@@ -7,7 +7,7 @@ import { type Markup } from './markdown.ts'
  * in the next part of the Markdown: `\@name`, `@**name**`.
  */
 function breakMentions(text: string): string {
-  return text.replace(/(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_]|$)/gu, '@\u200B')
+  return text.replace(/(?<![\p{L}\p{N}])@(?=\\?[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
 
 /** Escapes what begins a heading, a quote or a list in Markdown. */
@@ -103,12 +103,13 @@ export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
-      // a link that is written after this text would become the target of a link that was not checked
-      .replaceAll('](', ']\u200B(')
+      // a text has no links and no code: with what is written after it, it would become a link that was not checked, or end code
+      .replace(/(?<!\\)\](?=[(:])/g, ']\u200B')
+      .replace(/(?<!\\)`/g, '\\`')
       // the chat would decode an entity that was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
-      // Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>. At the end, an address may follow
-      .replace(/<(?=[@#/:]|(?:a|t|id):|$)/g, '<\u200B'),
+      // an address, and Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
+      .replace(/<(?=[@#/:]|[a-z][a-z\d+.-]*:|$)/gi, '<\u200B'),
   strong: (inner) => `**${inner}**`,
   emphasis: (inner) => `*${inner}*`,
   strike: (inner) => `~~${inner}~~`,

@@ -138,7 +138,13 @@ describe('a hostile reply', () => {
       expect(render(text, markup)).toContain('ada@example.com')
     }
     for (const markup of [safeMarkdown, teamsMarkdown, telegramHtml]) {
-      for (const split of ['\\@everyone', '@**everyone**', '@_everyone_', '@[everyone](https://example.com)']) {
+      for (const split of [
+        '&commat;_ada',
+        '\\@everyone',
+        '@**everyone**',
+        '@_everyone_',
+        '@[everyone](https://example.com)',
+      ]) {
         expect(render(split, markup)).toContain('@\u200B')
       }
     }
@@ -165,21 +171,32 @@ describe('a hostile reply', () => {
     }
   })
 
-  it.each(['!![x](https://x.example/y)', '!https://x.example/y', 'a!<https://x.example/y>', '!![](https://x.example/y)'])(
-    'an exclamation mark before a link makes no picture: %s',
-    (text) => {
-      for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
-        expect(render(text, markup)).toContain('https://x.example/y')
-        expect(marked.parse(render(text, markup))).not.toContain('<img')
-      }
-    },
-  )
+  it('a backtick in a text ends no code after it', () => {
+    for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
+      const html = String(marked.parse(render('` ```@everyone <@1>```', markup)))
+      expect(html.replace(/<code>.*<\/code>/, '')).not.toContain('@')
+    }
+  })
+
+  it.each([
+    '!![x](https://x.example/y)',
+    '!https://x.example/y',
+    'a!<https://x.example/y>',
+    '!![](https://x.example/y)',
+  ])('an exclamation mark before a link makes no picture: %s', (text) => {
+    for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
+      expect(render(text, markup)).toContain('https://x.example/y')
+      expect(marked.parse(render(text, markup))).not.toContain('<img')
+    }
+  })
 
   it.each([
     '[bank.example](<//x.example/https://y.example)',
     '* [x](hthttps://y.example/tps:/z',
     '<<steam://run/1>>',
     '<<tel:1>>',
+    '&lt;tel:1&gt;',
+    '[x]: <a>b</a>\n[bank.example]: //x.example\n\n[bank.example]',
   ])('text around a link makes no other link: %s', (text) => {
     for (const markup of [safeMarkdown, teamsMarkdown, forgeMarkdown]) {
       const html = String(marked.parse(render(text, markup)))
