@@ -104,12 +104,13 @@ export const safeMarkdown: Markup = {
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
       // a text has no links and no code: with what is written after it, it would become a link that was not checked, or end code
+      .replace(/(?<!\\)\[(?![^[\]]*\])/g, '\\[')
       .replace(/(?<!\\)\](?=[(:])/g, ']\u200B')
       .replace(/(?<!\\)`/g, '\\`')
       // the chat would decode an entity that was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
       // an address, and Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
-      .replace(/<(?=[@#/:]|[a-z][a-z\d+.-]*:|$)/gi, '<\u200B'),
+      .replace(/<(?=[@#/:]|[a-z][a-z\d+.-]*(?::|$)|$)/gi, '<\u200B'),
   strong: (inner) => `**${inner}**`,
   emphasis: (inner) => `*${inner}*`,
   strike: (inner) => `~~${inner}~~`,

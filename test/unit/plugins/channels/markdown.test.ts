@@ -195,6 +195,7 @@ describe('a hostile reply', () => {
     '* [x](hthttps://y.example/tps:/z',
     '<<steam://run/1>>',
     '<<tel:1>>',
+    '<h<tel:1>x>',
     '&lt;tel:1&gt;',
     '[x]: <a>b</a>\n[bank.example]: //x.example\n\n[bank.example]',
   ])('text around a link makes no other link: %s', (text) => {
