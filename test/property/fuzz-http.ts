@@ -7,7 +7,7 @@ import { type Chance, describeFault, type Target } from './mutations.ts'
 type SeenRequest = { readonly method: string; readonly target: string; readonly body: string }
 
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-const requestLine = new RegExp(`^(${token}) +([!-~\u0080-\u00ff]+) (HTTP/1\\.[01])$`)
+const requestLine = new RegExp(`^(${token}) +([!-~\u0080-\u00ff]+) +(HTTP/1\\.[01])$`)
 const fieldLine = new RegExp(`^(${token}):[ \\t]*(.*?)[ \\t]*$`)
 const control = /(?![\t\u0080-\u009f])\p{Cc}/u
 
@@ -50,7 +50,7 @@ function readSized(text: string, length: string): Read | undefined {
 }
 
 /** The requests that a strict reader sees, up to the first that is malformed, incomplete or the last of its connection. RFC 9112. */
-export function readStrictly(bytes: string): SeenRequest[] {
+function readStrictly(bytes: string): SeenRequest[] {
   const requests: SeenRequest[] = []
   for (let rest = bytes; ;) {
     // readers skip empty lines before a request (2.2)

@@ -9,7 +9,7 @@ export type Chance = {
   mutate(text: string, pieces: readonly string[], most?: number): string
 }
 
-export function createChance(seed: number): Chance {
+function createChance(seed: number): Chance {
   const random = createRandom(seed)
   const below = (limit: number) => Math.floor(random() * limit)
   const pick = <T>(from: readonly T[]): T => {
