@@ -23,7 +23,8 @@ export type RunningPeer = {
 
 export type PeerRequest = { readonly method: 'POST' | 'PUT'; readonly path: string }
 
-type Place = { readonly dir: string; readonly port: number; readonly token: string }
+/** `effect`: the URL that each event must reach, by a turn of an agent (`/v1` of a model) or a request. Only of the first two, and of Restate. */
+type Place = { readonly dir: string; readonly port: number; readonly token: string; readonly effect?: string }
 
 type Kind = {
   readonly pinned: string
@@ -38,6 +39,7 @@ type Kind = {
 }
 
 const path = '/hooks/bench'
+const text = '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}'
 const startLimitMs = 120_000
 /** One tick of USER_HZ, which is 100 on every Linux that Node runs on. */
 const tickMicros = 10_000
@@ -54,7 +56,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
     means: 'the text waits in memory, in a queue of 20 that drops the oldest; a restart loses it',
     install: renderInstallCommand('openclaw@2026.9.6'),
     find: () => findPackage('openclaw', 'openclaw.mjs'),
-    configure({ dir, port, token }) {
+    configure({ dir, port, token, effect }) {
       const config = {
         gateway: { mode: 'local', bind: 'loopback', port, auth: { mode: 'token', token: `${token}-of-the-gateway` } },
         logging: { file: join(dir, 'openclaw.log') },
@@ -64,12 +66,13 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
           mappings: [
             {
               match: { path: 'bench' },
-              action: 'wake',
-              wakeMode: 'next-heartbeat',
-              textTemplate: '{{action}} #{{issue.number}} {{issue.title}} by {{sender.login}}: {{issue.html_url}}',
+              ...(effect === undefined
+                ? { action: 'wake', wakeMode: 'next-heartbeat', textTemplate: text }
+                : { action: 'agent', messageTemplate: text, deliver: false }),
             },
           ],
         },
+        ...(effect === undefined ? {} : buildOpenClawModel(dir, effect)),
       }
       writeFileSync(join(dir, 'openclaw.json'), JSON.stringify(config))
       const env = { HOME: dir, OPENCLAW_STATE_DIR: dir, OPENCLAW_CONFIG_PATH: join(dir, 'openclaw.json') }
@@ -81,7 +84,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
     means: 'a function has made the text; nothing is kept',
     install: renderInstallCommand('node-red@5.0.7'),
     find: () => findPackage('node-red', 'red.js'),
-    configure({ dir, port, token }) {
+    configure({ dir, port, token, effect }) {
       const settings = { uiHost: '127.0.0.1', uiPort: port, disableEditor: true, flowFile: 'flows.json', userDir: dir }
       writeFileSync(join(dir, 'settings.cjs'), `module.exports = ${JSON.stringify(settings)}`)
       const code =
@@ -91,7 +94,16 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
         "return { ...msg, statusCode: 200, payload: { ok: true, mode: 'next-heartbeat' } }"
       const flows = [
         { id: 't', type: 'tab', label: 'bench' },
-        { id: 'i', z: 't', type: 'http in', url: path, method: 'post', upload: false, wires: [['f']] },
+        {
+          id: 'i',
+          z: 't',
+          type: 'http in',
+          url: path,
+          method: 'post',
+          upload: false,
+          wires: [effect === undefined ? ['f'] : ['f', 'q']],
+        },
+        { id: 'q', z: 't', type: 'http request', method: 'POST', ret: 'txt', url: effect ?? '', wires: [[]] },
         { id: 'f', z: 't', type: 'function', func: code, outputs: 1, wires: [['r']] },
         { id: 'r', z: 't', type: 'http response', statusCode: '', headers: {}, wires: [] },
       ]
@@ -153,8 +165,19 @@ function findLauncher(name: string, version: string | undefined): Peer | undefin
   return version === undefined ? undefined : { command: [node, join(launchers, `${name}.mjs`)], version }
 }
 
-function buildLauncherArguments({ dir, port }: Place): { args: readonly string[] } {
-  return { args: [folder, dir, String(port)] }
+function buildLauncherArguments({ dir, port, effect }: Place): { args: readonly string[] } {
+  return { args: [folder, dir, String(port), ...(effect === undefined ? [] : [effect])] }
+}
+
+/** One model, without a price. */
+function buildOpenClawModel(dir: string, baseUrl: string) {
+  const limits = { contextWindow: 128_000, maxTokens: 4_096 }
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  const model = { id: 'm', name: 'm', reasoning: false, input: ['text'], cost, ...limits }
+  return {
+    agents: { defaults: { workspace: join(dir, 'workspace'), model: { primary: 'bench/m' }, skipBootstrap: true } },
+    models: { providers: { bench: { baseUrl, apiKey: 'bench', api: 'openai-completions', models: [model] } } },
+  }
 }
 
 function findWebdis(): string | undefined {
@@ -189,12 +212,12 @@ export function describePeers(): string[] {
 }
 
 /** Resolves when the peer answers with success. */
-export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'port'>): Promise<RunningPeer> {
+export async function startPeer(kind: PeerKind, { dir, token, ...rest }: Omit<Place, 'port'>): Promise<RunningPeer> {
   const peer = findPeer(kind)
   if (peer === undefined) throw new Error(`${kind} is not installed: ${kinds[kind].install}`)
   mkdirSync(dir, { recursive: true })
   const port = await findPort()
-  const { args, env = {} } = kinds[kind].configure({ dir, port, token })
+  const { args, env = {} } = kinds[kind].configure({ dir, port, token, ...rest })
   const log = join(dir, 'output.log')
   const output = openSync(log, 'a')
   const [command, ...first] = peer.command
@@ -203,7 +226,10 @@ export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'por
     env: { PATH: `${dirname(node)}:${process.env['PATH'] ?? ''}`, ...env },
     stdio: ['ignore', output, output],
   })
-  const stop = () => killProcesses(child)
+  const stop = () => {
+    process.off('exit', stop)
+    killProcesses(child)
+  }
   process.once('exit', stop)
   try {
     await waitUntilReady(child, { port, token, ...findRequest(kind) })

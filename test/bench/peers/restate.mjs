@@ -1,5 +1,5 @@
-// node restate.mjs <folder of the packages> <directory> <port>: a Restate server, and a service that does nothing. Restate answers a
-// request to its ingress when it has stored the invocation, and then runs it.
+// node restate.mjs <folder of the packages> <directory> <port> [URL]: a Restate server, and a service that does nothing, or posts its input to a
+// URL. Restate answers a request to its ingress when it has stored the invocation, and then runs it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -7,12 +7,12 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-const [folder, dir, port] = process.argv.slice(2)
+const [folder, dir, port, effect] = process.argv.slice(2)
 const restate = createRequire(join(folder, 'index.js'))('@restatedev/restate-sdk')
 const [service, admin, node] = await Promise.all([findPort(), findPort(), findPort()])
 
 await restate.serve({
-  services: [restate.service({ name: 'Bench', handlers: { accept: async () => ({ ok: true }) } })],
+  services: [restate.service({ name: 'Bench', handlers: { accept } })],
   port: service,
 })
 const child = spawn(
@@ -32,6 +32,13 @@ const child = spawn(
 )
 child.once('exit', (code) => process.exit(code ?? 1))
 for (let isRegistered = false; !isRegistered; await pause(200)) isRegistered = await register()
+
+async function accept(_, input) {
+  if (effect === undefined) return { ok: true }
+  const answer = await fetch(effect, { method: 'POST', body: JSON.stringify(input) })
+  if (!answer.ok) throw new Error(`It answered ${answer.status}.`)
+  return await answer.text()
+}
 
 async function register() {
   const answer = await fetch(`http://127.0.0.1:${admin}/deployments`, {
