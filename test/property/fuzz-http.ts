@@ -49,7 +49,10 @@ function readSized(text: string, length: string): Read | undefined {
   return text.length < size ? undefined : { body: text.slice(0, size), rest: text.slice(size) }
 }
 
-/** The requests that a strict reader sees, up to the first that is malformed, incomplete or the last of its connection. RFC 9112. */
+/**
+ * The requests that a strict reader sees, up to one that is malformed, incomplete or for another protocol. A reader may stop earlier, as after
+ * `Connection: close`. RFC 9112.
+ */
 function readStrictly(bytes: string): SeenRequest[] {
   const requests: SeenRequest[] = []
   for (let rest = bytes; ;) {
@@ -60,11 +63,10 @@ function readStrictly(bytes: string): SeenRequest[] {
     const [, method = '', target = '', version] = requestLine.exec(first) ?? []
     const fields = readFields(lines)
     if (version === undefined || fields === undefined) return requests
-    const [hosts = [], lengths = [], codings = [], connection = [], upgrade] = [
+    const [hosts = [], lengths = [], codings = [], upgrade] = [
       'host',
       'content-length',
       'transfer-encoding',
-      'connection',
       'upgrade',
     ].map((name) => fields.get(name))
     if (hosts.length > 1 || (hosts.length === 0 && version === 'HTTP/1.1') || lengths.length + codings.length > 1)
@@ -75,9 +77,7 @@ function readStrictly(bytes: string): SeenRequest[] {
     const read = isChunked ? readChunks(after) : readSized(after, lengths[0] ?? '0')
     if (read === undefined) return requests
     requests.push({ method, target, body: read.body })
-    const options = connection.flatMap((value) => value.toLowerCase().split(/[ \t]*,[ \t]*/))
-    const isLast = options.includes('close') || (version === 'HTTP/1.0' && !options.includes('keep-alive'))
-    if (isLast || upgrade !== undefined) return requests
+    if (upgrade !== undefined) return requests
     rest = read.rest
   }
 }
