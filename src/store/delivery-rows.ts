@@ -55,7 +55,7 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional
   }
 }
 
-export function toOpenDelivery(row: Row): OpenDelivery {
+export function toOpenDelivery(row: Row, request: KeptRequest | undefined): OpenDelivery {
   return {
     deliveryId: column(row, 'id'),
     receivedAt: column(row, 'received_at'),
@@ -63,7 +63,7 @@ export function toOpenDelivery(row: Row): OpenDelivery {
     hook: column(row, 'hook'),
     waitsFor: optional<string>(row, 'waits_for'),
     generation: column(row, 'generation'),
-    request: toKeptRequest(row),
+    request,
   }
 }
 

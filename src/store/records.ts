@@ -263,7 +263,7 @@ export type WaitingEvents = {
   readonly wakes: boolean
 }
 
-/** A pending or parked delivery, with the request to run again. */
+/** A pending or parked delivery, with the request to run again. `request` is undefined if the row is damaged: it must not run. */
 export type OpenDelivery = {
   readonly deliveryId: string
   readonly receivedAt: number
@@ -271,10 +271,10 @@ export type OpenDelivery = {
   readonly hook: string
   readonly waitsFor: string | undefined
   readonly generation: string
-  readonly request: KeptRequest
+  readonly request: KeptRequest | undefined
 }
 
-/** A delivery whose request is kept. `request` is undefined if it was too large to be stored. */
+/** A delivery whose request is kept. `request` is undefined if it was too large to be stored, or is damaged. */
 export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
 
 /** A queued job that its flow ended. */

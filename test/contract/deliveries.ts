@@ -267,7 +267,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.settle(delivery.id, parked({ waitsFor: 'other.ts', request: undefined }))).toBe(true)
       const [open] = await store.openDeliveries({ limit: 10 })
       expect(open).toMatchObject({ state: 'parked', waitsFor: 'other.ts' })
-      expect(new TextDecoder().decode(open?.request.body)).toBe('mended')
+      expect(new TextDecoder().decode(open?.request?.body)).toBe('mended')
     })
   })
 

@@ -147,7 +147,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       }
       // this delivery was stored by a gateway whose clock is 90 s late, and parked by this generation, so that it runs only at the retry
       const [last] = await store.openDeliveries({ limit: 1, state: 'parked' })
-      if (last === undefined) throw new Error('three are parked')
+      if (last?.request === undefined) throw new Error('three are parked')
       const { request, hook, generation } = last
       const behind = { id: 'behind', receivedAt: Date.now() - 90_000, hook, mappingId: 'x', generation, jobs: [] }
       const rest = { source: undefined, event: undefined, dedupe: undefined, trace: [], log: [] }

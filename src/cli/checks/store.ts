@@ -8,7 +8,10 @@ import { describeHeartbeatUsage, readHeartbeatUsage } from '../../gateway/delive
 import { describeGenerationDifference } from '../../gateway/deliveries/records.ts'
 import { openReader, readDatabaseFacts } from '../../store/open.ts'
 import { describeFillLevel } from '../../store/room.ts'
+import { compareSums } from '../../store/sqlite/damage.ts'
 import { openDatabase, classifyError } from '../../store/sqlite/driver.ts'
+import { readSize } from '../../store/sqlite/files.ts'
+import { findWalDamage } from '../../store/sqlite/wal-damage.ts'
 import { findRunning } from '../gateway/running.ts'
 import { chooseStorePlace } from '../gateway/stored.ts'
 import { formatQuantity, toPrintable } from '../../base/text.ts'
@@ -19,9 +22,14 @@ const overdueMs = 60_000
 
 export async function checkStore(dir: string, config: Config): Promise<CheckFinding[]> {
   try {
-    const place = chooseStorePlace(findRunning(dir)?.store, toStorePlace(dir, config))
+    const running = findRunning(dir)
+    const place = chooseStorePlace(running?.store, toStorePlace(dir, config))
     if (place.kind === 'url') return await checkPostgres(place, config)
-    if (existsSync(place.file)) return [...(await checkContents(place, config)), checkIntegrity(place.file)]
+    if (existsSync(place.file)) {
+      // before anything opens the file; the log of a running gateway was checked at its start
+      const damage = running === undefined ? findWalDamage(place.file) : undefined
+      return [...(await checkContents(place, config)), checkIntegrity(place.file, damage)]
+    }
     return [{ name: 'store', ok: true, detail: `${place.file} does not exist yet: no gateway has run here` }]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -71,9 +79,12 @@ function describeOverdueJob(dueForMs: number): string {
 
 async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config): Promise<CheckFinding[]> {
   const name = 'database'
-  const { shown, version, latencyMs, schema, faults, warnings } = await readDatabaseFacts(place.url)
+  const { shown, version, latencyMs, schema, hasChecksums, faults, warnings } = await readDatabaseFacts(place.url)
   const isNew = schema?.code === 'config-missing'
-  const detail = `Postgres ${cutLine(version, 60)} at ${shown}, ${latencyMs} ms for a statement, ${isNew ? 'no tables yet: no gateway has used it' : 'the schema is of this version'}`
+  const hint = hasChecksums
+    ? ''
+    : '. It has no data checksums, so it cannot notice what its disk changes: see pg_checksums.'
+  const detail = `Postgres ${cutLine(version, 60)} at ${shown}, ${latencyMs} ms for a statement, ${isNew ? 'no tables yet: no gateway has used it' : 'the schema is of this version'}${hint}`
   const problems = [
     ...faults.map((fault) => `${shown}: ${fault}`),
     ...(schema === undefined || isNew ? [] : [schema.message]),
@@ -100,16 +111,31 @@ async function checkNodes(place: StorePlace): Promise<CheckFinding> {
   }
 }
 
-function checkIntegrity(file: string): CheckFinding {
+/** Below this size, the indexes are compared with their tables, too, which takes as long again: half a second for this size. */
+const wholeBytes = 128 * 1024 * 1024
+
+function describeDamage(damaged: readonly string[]): string {
+  return (
+    `The text of rows was changed by something else than hookloom: ${damaged.join(', ')}. None of them is run or sent. Check the disk, ` +
+    'and restore the store from a backup, or drop what is damaged: "hookloom drop <id>".'
+  )
+}
+
+export function checkIntegrity(file: string, walDamage: string | undefined): CheckFinding {
   const name = 'store-integrity'
+  if (walDamage !== undefined) return buildFailure(name, `${file}: ${walDamage}`, exitCodes.broken)
   try {
     const db = openDatabase(file, { readOnly: true, busyMs: 2_000 })
     try {
-      const found = String(db.get('PRAGMA quick_check(1)')?.['quick_check'])
+      const check = readSize(file) < wholeBytes ? 'integrity_check' : 'quick_check'
+      const found = String(db.get(`PRAGMA ${check}(1)`)?.[check])
       const journal = String(db.get('PRAGMA journal_mode')?.['journal_mode'])
       if (found !== 'ok') return buildFailure(name, `SQLite finds damage: ${cutLine(found, 200)}`, exitCodes.broken)
       if (journal !== 'wal') return buildFailure(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
-      return { name, ok: true, detail: 'quick_check finds no damage, journal_mode is wal' }
+      const { compared, damaged } = compareSums(db, file)
+      if (damaged.length > 0) return buildFailure(name, describeDamage(damaged), exitCodes.broken)
+      const rows = `the checksums of ${formatQuantity(compared, 'row')} are right`
+      return { name, ok: true, detail: `${check} finds no damage, ${rows}, journal_mode is wal` }
     } finally {
       db.close()
     }

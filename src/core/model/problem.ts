@@ -67,6 +67,7 @@ export const problems = {
     title: 'The request came from another site, or names another host than the admin port',
   },
   'store-unreadable': { status: 500, kind: 'denied', title: 'The user of a command may not read the store' },
+  'row-damaged': { status: 500, kind: 'broken', title: 'A row of the store is damaged' },
   'config-invalid': { status: 500, kind: 'config', title: 'The configuration is invalid' },
   'config-missing': { status: 500, kind: 'config', title: 'There is no configuration here' },
   'gmail-consent-missing': {

@@ -3,18 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord, OpenDelivery } from '../../store/records.ts'
 import type { NamedLeases } from '../../store/named-leases.ts'
 import type { Store, Clock } from '../../store/store.ts'
+import { formatCommand } from '../../base/shell.ts'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Delivery } from '../../core/model/delivery.ts'
 import type { Log } from '../../base/log.ts'
 import { type Decision, parkRefusal } from '../../core/mapping/decision.ts'
 import type { Generation } from '../generation/generation.ts'
 import { type Hook, isHookOpen } from '../../core/mapping/hook.ts'
-import { Problem } from '../../core/model/problem.ts'
+import { Problem, toProblemRecord } from '../../core/model/problem.ts'
 import { buildDelivery } from '../../core/mapping/delivery.ts'
 import { walkWaiting } from './walk.ts'
 import { runPending, storeParts } from './parts.ts'
 import type { Deciding, Settler, Settling } from './settle.ts'
-import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDelivery } from './unmatched.ts'
+import { isUnmatched, buildUnmatchedSettlement, type ReadableDelivery, type UnmatchedDelivery } from './unmatched.ts'
 
 type RerunnerParts = {
   readonly generation: () => Generation
@@ -83,7 +84,9 @@ export class Rerunner {
       const record = await this.#parts.store.delivery(id)
       // another gateway has settled it since it was read
       if (record?.state !== 'pending' && record?.state !== 'parked') return 'already settled'
-      return await this.#rerunClaimed(open, record)
+      const { request } = open
+      if (request === undefined) return await this.#parkDamaged(open, record)
+      return await this.#rerunClaimed({ ...open, request }, record)
     } catch (error) {
       this.#parts.log.error({ err: error, deliveryId: id }, 'a waiting delivery cannot be read; it stays in its state')
       return 'waiting'
@@ -93,7 +96,22 @@ export class Rerunner {
     }
   }
 
-  async #rerunClaimed(open: OpenDelivery, record: DeliveryRecord): Promise<string> {
+  /** Such a delivery never runs. It stays until somebody drops it. */
+  async #parkDamaged({ deliveryId, hook, state: before }: OpenDelivery, record: DeliveryRecord): Promise<string> {
+    const { generation, settler, log } = this.#parts
+    const problem = buildDamagedRequest(deliveryId)
+    log.error({ deliveryId, why: problem.message }, 'a waiting delivery is damaged in the store, and was not run')
+    if (before === 'parked' && record.problem?.code === problem.code) return 'waiting'
+    const { id } = generation()
+    const { mappingId, trace } = record
+    const settlement = { state: 'parked', mappingId, generation: id, jobs: [], trace, log: [] } as const
+    const delivery = { ...record, id: deliveryId, path: hook, method: 'POST', headers: {} }
+    const waiting = { delivery, hook: generation().findHook(hook), before }
+    const write = () => settler.complete(waiting, { ...settlement, problem: toProblemRecord(problem) })
+    return (await this.#insist(deliveryId, write)) === false ? 'already settled' : 'parked'
+  }
+
+  async #rerunClaimed(open: ReadableDelivery, record: DeliveryRecord): Promise<string> {
     const { generation: current, acquire } = this.#parts
     const generation = current()
     const release = acquire(generation)
@@ -216,12 +234,20 @@ export class Rerunner {
   }
 }
 
+function buildDamagedRequest(deliveryId: string): Problem {
+  return new Problem(
+    'row-damaged',
+    'Its request is damaged in the store: it does not have its checksum. Ask the sender to send it again, then drop it: ' +
+      formatCommand`hookloom drop ${deliveryId}`,
+  )
+}
+
 function toLeaseName(deliveryId: string): string {
   return `delivery/${deliveryId}`
 }
 
 /** The stored delivery, or the problem if no mapping can still read its body. */
-function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
+function readOpenDelivery({ request, deliveryId, receivedAt }: ReadableDelivery, hook: Hook): Delivery | Problem {
   try {
     return buildDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
   } catch (error) {

@@ -3,7 +3,7 @@
 import { missingMappingModule, listOpeningProofs } from '../../core/model/delivery.ts'
 import { Problem, toProblemRecord } from '../../core/model/problem.ts'
 import type { Decision } from '../../core/mapping/decision.ts'
-import type { DeliveryRecord, OpenDelivery, Settlement } from '../../store/records.ts'
+import type { DeliveryRecord, KeptRequest, OpenDelivery, Settlement } from '../../store/records.ts'
 
 type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
 
@@ -12,8 +12,11 @@ export function isUnmatched(decision: Decision): decision is UnmatchedDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
+/** A waiting delivery whose request is what was stored. */
+export type ReadableDelivery = OpenDelivery & { readonly request: KeptRequest }
+
 export type UnmatchedDelivery = {
-  readonly open: OpenDelivery
+  readonly open: ReadableDelivery
   readonly record: DeliveryRecord
   /** A problem if no mapping can read the body of the delivery. */
   readonly decision: UnmatchedDecision | Problem

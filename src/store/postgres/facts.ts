@@ -17,6 +17,8 @@ export type PostgresFacts = {
   readonly schema: Problem | undefined
   /** Settings that would lose deliveries, or prevent writing. */
   readonly faults: readonly string[]
+  /** Whether the server notices a page that its disk changed. */
+  readonly hasChecksums: boolean
   /** Conditions that slow the database down in the long run. */
   readonly warnings: readonly string[]
 }
@@ -43,10 +45,12 @@ export async function readPostgresFacts(url: string, { oldSnapshotSeconds = 300 
     return await transaction(async ({ query }) => {
       const { version, isReadOnly, faults } = await readSettings(query)
       const snapshots = await query(selectSnapshots, oldSnapshotSeconds)
+      const [settings] = await query(`SELECT current_setting('data_checksums') AS checksums`)
       return {
         shown,
         version,
         latencyMs: await measure(query),
+        hasChecksums: settings?.['checksums'] === 'on',
         schema: await checkVersion(query, shown).then(
           () => undefined,
           (error: unknown) => {

@@ -185,7 +185,8 @@ export function createReads(
     openDeliveries: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
       const seq = after === undefined ? 0 : (await one('SELECT seq FROM deliveries WHERE id = $1', after))?.['seq']
       if (seq === undefined) return []
-      return (await query(selectOpen, state, seq, limit, id, waitsFor, notFailedBy)).map(toOpenDelivery)
+      const rows = await query(selectOpen, state, seq, limit, id, waitsFor, notFailedBy)
+      return rows.map((row) => toOpenDelivery(row, toKeptRequest(row)))
     },
     nextDueInMs: async () => {
       // a job that is held back may be due when its hold ends

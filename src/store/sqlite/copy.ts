@@ -10,6 +10,7 @@ import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { applyMigrations, migrate } from './migrations.ts'
 import { eventColumns, eventTables } from './sessions.ts'
+import { readCopied, sumColumns } from './sums.ts'
 
 /**
  * Throws `store-locked` while a gateway uses the file, and `config-missing` if there is no file. The file is read in a transaction that brings it to the
@@ -28,8 +29,10 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
       read: async ({ name, key, columns }, after, limit) => {
         const sql = selectPage({ name, key, columns })
         try {
-          return db.all(sql, limit, ...(after ?? key.map((column) => (columns[column] === 'text' ? '' : firstSeq))))
+          const place = after ?? key.map((column) => (columns[column] === 'text' ? '' : firstSeq))
+          return db.all(sql, limit, ...place).map((row) => readCopied(name, row))
         } catch (error) {
+          if (error instanceof Problem) throw error
           const what = classifyError(error)?.what ?? 'SQLite refuses it'
           throw new Problem('store-unavailable', `${name} in ${file} cannot be read: ${what}. Run "hookloom doctor".`, {
             cause: error,
@@ -56,7 +59,7 @@ function openUnder(lock: StoreLock, file: string): Database {
 
 /** The first `?1` rows of a table whose keys follow the key in `?2` and the next parameters. */
 function selectPage({ name, key, columns }: CopiedTable): string {
-  const names = Object.keys(columns)
+  const names = [...Object.keys(columns), ...Object.keys(sumColumns[name] ?? {})]
   const place = key.join(', ')
   const from = `WHERE (${place}) > (${key.map((_, index) => `?${index + 2}`).join(', ')}) ORDER BY ${place} LIMIT ?1`
   // only SQLite has wakes, and the texts of their events, in the rows of deliveries
@@ -100,8 +103,13 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
         const names = Object.keys(columns).filter((column) => column !== 'node')
         // every gate is closed until all jobs are copied
         const [gate, closed] = name === 'jobs' ? [', gate', ', 1'] : ['', '']
-        const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
-        for (const row of rows) db.run(sql, ...names.map((column) => toUnsortedValue(column, row[column] ?? null)))
+        const summed = Object.entries(sumColumns[name] ?? {})
+        const all = [...names, ...summed.map(([column]) => column)]
+        const sql = `INSERT INTO ${name} (${all.join(', ')}${gate}) VALUES (${all.map(() => '?').join(', ')}${closed})`
+        for (const row of rows) {
+          const values = names.map((column) => toUnsortedValue(column, row[column] ?? null))
+          db.run(sql, ...values, ...summed.map(([, sum]) => sum(row) ?? null))
+        }
       },
       count: async ({ name }) => countRows(db, name),
     })

@@ -10,15 +10,17 @@ import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain, st
 import { findHeldLabels, holdBack, letTasksPass, precededTasks } from './holds.ts'
 import { openLane } from './lanes.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
+import { writeJob } from './report-row.ts'
+import { isJobIntact, sums } from './sums.ts'
 
-const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, labels, flow, stands_for, gate)
-  VALUES (?1, CASE WHEN ?11 IS NULL THEN ?2 END, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, CASE WHEN ?10 IS NOT NULL THEN 3 WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
+const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, labels, flow, stands_for, sum, work_sum, gate)
+  VALUES (?1, CASE WHEN ?11 IS NULL THEN ?2 END, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, CASE WHEN ?10 IS NOT NULL THEN 3 WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
     ELSE EXISTS (SELECT 1 FROM jobs WHERE lane = ?4 AND ended_at IS NULL) END)`
 
 /** The columns of `jobs` that a copy keeps, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.failing_since, j.failures, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
-    j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, d.id AS delivery_id
+    j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, j.sum, j.work_sum, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
 /** A wake in the row of its delivery has the seq of the delivery less this number, so that it precedes all jobs that have a row. */
@@ -26,7 +28,7 @@ export const wakeOffset = 2 ** 52
 /** The wakes in the rows of deliveries, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
     settled_at AS run_at, settled_at AS ended_at, NULL AS locked_until, NULL AS last_error, NULL AS failing_since,
-    NULL AS failures, NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, 0 AS queued_again, NULL AS budget,
+    NULL AS failures, NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, 0 AS queued_again, NULL AS budget, NULL AS sum, NULL AS work_sum,
     wake_steps AS steps, '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
     seq AS delivery_seq, id AS delivery_id
   FROM deliveries`
@@ -46,7 +48,7 @@ const selectClaimed = `SELECT *, json_valid(planned) AND json_valid(steps) AND j
 
 const selectRunning = `SELECT seq, lane, EXISTS (SELECT 1 FROM endings WHERE job_seq = seq) AS must_end FROM jobs WHERE state = 'running' AND ended_at IS NULL`
 
-const selectLeased = `SELECT j.seq, j.lane, d.id AS delivery_id,
+const selectLeased = `SELECT j.seq, j.lane, j.steps, j.posts, j.work_sum, d.id AS delivery_id,
     (${planOf}) ->> '$.agentId' AS agent_id, (${planOf}) ->> '$.sessionKey' AS session_key,
     EXISTS (SELECT 1 FROM json_each(j.steps) WHERE value ->> '$.name' IN (SELECT value FROM json_each(?3))) AS recorded,
     e.state AS ending
@@ -66,9 +68,16 @@ const claimHints = `SELECT ${hintColumns('?1')},
     OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_later WHERE ${whereLater} AND run_at > ?1 + ${clockSetBackMs})
     OR EXISTS (SELECT 1 FROM holds) OR EXISTS (SELECT 1 FROM ${precededTasks}) AS chores`
 
-type Batch = { deliverySeq: number; deliveryId: string; at: number; jobs: readonly JobValues[] }
+type Batch = {
+  deliverySeq: number
+  deliveryId: string
+  at: number
+  jobs: readonly JobValues[]
+  /** The plan in the row of the delivery. */
+  plan: SqlValue | undefined
+}
 
-export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: Batch): void {
+export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs, plan = null }: Batch): void {
   for (const { id, planned, lane, state, steps, labels, flow, events, standsFor } of jobs) {
     const endedAt = state === 'done' ? at : null
     const { seq } = db.run(
@@ -84,6 +93,13 @@ export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: 
       labels,
       flow ? 0 : null,
       standsFor,
+      sums.job({
+        id,
+        delivery_seq: standsFor === null ? deliverySeq : null,
+        stands_for: standsFor,
+        planned: planned === '' ? plan : planned,
+      }),
+      sums.work({ steps, posts: '[]' }),
     )
     if (flow !== undefined) insertFlow(db, { flow, seq, deliverySeq, at })
     insertEvents(db, events, { deliveryId, at })
@@ -107,8 +123,9 @@ export function claim(db: Database, operation: OperationOf<'claim'>): Results['c
       lapsed.set(seq, fence)
   if (lapsed.size === 0) return { rows: [], ended, isSorted }
   const claimed = db.all(selectClaimed, JSON.stringify([...lapsed.keys()]))
-  for (const job of claimed) if (job['readable'] !== 1) endDamaged(db, job, at)
-  const rows = claimed.filter(({ readable }) => readable === 1)
+  const isReadable = (job: Row) => job['readable'] === 1 && isJobIntact(job)
+  for (const job of claimed) if (!isReadable(job)) endDamaged(db, job, at)
+  const rows = claimed.filter(isReadable)
   return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), ended, isSorted }
 }
 
@@ -185,39 +202,18 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
   }
   const { seq = null, lane = null, recorded } = job
   const fresh = recorded === 0 ? operation : { ...operation, steps: [] }
-  writeJob(db, fresh, seq)
+  writeJob(db, fresh, job)
   if (recorded === 0) recordTurn(db, operation, job)
   endAttempt(db, operation, { seq, lane: operation.leavesLane ? null : lane, at })
   if (operation.leavesLane || operation.outcome.kind === 'done') openLane(db, lane, at)
   return true
 }
 
-/** Writes what a report changes in a row that it does not queue again, as one statement: each one would write the row and its indexes. */
-function writeJob(db: Database, report: OperationOf<'report'>, seq: SqlValue): void {
-  const { steps, posts, leaseMs, leavesLane, outcome, at } = report
-  const sets: string[] = []
-  const values: SqlValue[] = []
-  const set = (sql: string, ...given: readonly SqlValue[]) => {
-    sets.push(sql)
-    values.push(...given)
-  }
-  if (steps.length > 0) {
-    const added = steps.map(() => `, '$[#]', json(?)`).join('')
-    set(`steps = json_insert(steps${added}), failing_since = NULL`, ...steps.map(({ json }) => json))
-  }
-  if (posts !== undefined) set('posts = ?', posts)
-  // a job that is done does not need its lane and its labels; without them, its last step fits into the page of the row
-  if (outcome.kind === 'done')
-    set(`state = 'done', lane = NULL, labels = NULL, locked_until = NULL, attempts = attempts + 1, ended_at = ?`, at)
-  else if (leavesLane) set('lane = NULL')
-  if (outcome.kind === 'goes on' && leaseMs !== undefined) set('locked_until = ?', at + leaseMs)
-  if (sets.length > 0) db.run(`UPDATE jobs SET ${sets.join(', ')} WHERE seq = ?`, ...values, seq)
-}
-
 /** Writes only the posts of the report, which show what was sent. Any outcome ends the job, because nobody works on it then. */
-function endReported(db: Database, { outcome, posts, at }: OperationOf<'report'>, job: Row): void {
-  const { seq = null } = job
-  if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, seq)
+function endReported(db: Database, report: OperationOf<'report'>, job: Row): void {
+  const { outcome, posts, at } = report
+  if (posts !== undefined)
+    writeJob(db, { ...report, steps: [], leavesLane: false, leaseMs: undefined, outcome: { kind: 'goes on' } }, job)
   if (outcome.kind !== 'goes on') endAsAsked(db, job, at)
 }
 

@@ -5,6 +5,7 @@ import type { Database } from './driver.ts'
 import { flowSchema } from './flow.ts'
 import { auditSchema, awaitsSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
 import { nodesSchema } from './nodes.ts'
+import { sumsSchema } from './sums.ts'
 import { catalogSchema, completeFirstCatalog, eventTimesSchema, listedByHook } from './catalog.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
@@ -213,6 +214,7 @@ const migrations: readonly string[] = [
   eventTimesSchema,
   listedByHook,
   awaitsSchema,
+  sumsSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

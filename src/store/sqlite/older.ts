@@ -1,16 +1,22 @@
 // Reads a file that an older gateway still owns: temporary views, which are in memory, give its tables the columns of this version.
 import type { Database } from './driver.ts'
 
+const deliverySums = 'NULL AS sum, NULL AS request_sum'
+const jobSums = 'NULL AS sum, NULL AS work_sum'
+
 /** The columns and tables that an older file lacks, each with the migration that added it. */
 const views: readonly (readonly [migration: number, sql: string])[] = [
   [8, 'CREATE TEMP VIEW nodes AS SELECT NULL AS id, NULL AS first_seq, NULL AS place, NULL AS seen_at WHERE false'],
   [10, 'CREATE TEMP VIEW repeats AS SELECT NULL AS seq, NULL AS times, NULL AS last_at WHERE false'],
   [
     13,
-    'CREATE TEMP VIEW deliveries AS SELECT *, NULL AS plan, NULL AS wake_id, NULL AS wake_steps, NULL AS recovered FROM main.deliveries',
+    `CREATE TEMP VIEW deliveries AS SELECT *, NULL AS plan, NULL AS wake_id, NULL AS wake_steps, NULL AS recovered, ${deliverySums} FROM main.deliveries`,
   ],
-  [16, 'CREATE TEMP VIEW IF NOT EXISTS deliveries AS SELECT *, NULL AS recovered FROM main.deliveries'],
-  [13, 'CREATE TEMP VIEW events AS SELECT *, NULL AS delivery_seq FROM main.events'],
+  [
+    16,
+    `CREATE TEMP VIEW IF NOT EXISTS deliveries AS SELECT *, NULL AS recovered, ${deliverySums} FROM main.deliveries`,
+  ],
+  [13, 'CREATE TEMP VIEW events AS SELECT *, NULL AS delivery_seq, NULL AS sum FROM main.events'],
   [13, 'CREATE TEMP VIEW listed AS SELECT state, seq, hook, source, event, mapping_id, id FROM main.deliveries'],
   [13, 'CREATE TEMP VIEW wake_ids AS SELECT NULL AS id, NULL AS seq WHERE false'],
   [13, 'CREATE TEMP VIEW jobs_of AS SELECT delivery_seq, seq AS job_seq FROM main.jobs'],
@@ -28,7 +34,7 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
   [14, 'CREATE TEMP VIEW endings AS SELECT NULL AS job_seq WHERE false'],
   [
     14,
-    'CREATE TEMP VIEW jobs AS SELECT *, NULL AS flow, NULL AS ended_by, NULL AS labels, NULL AS budget, 0 AS queued_again, NULL AS failures FROM main.jobs',
+    `CREATE TEMP VIEW jobs AS SELECT *, NULL AS flow, NULL AS ended_by, NULL AS labels, NULL AS budget, 0 AS queued_again, NULL AS failures, ${jobSums} FROM main.jobs`,
   ],
   [
     15,
@@ -52,11 +58,17 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
   [18, 'CREATE TEMP VIEW audit AS SELECT NULL AS number, NULL AS at, NULL AS hash, NULL AS entry WHERE false'],
   [
     17,
-    'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS budget, 0 AS queued_again, NULL AS failures FROM main.jobs',
+    `CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS budget, 0 AS queued_again, NULL AS failures, ${jobSums} FROM main.jobs`,
   ],
-  [19, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, 0 AS queued_again, NULL AS failures FROM main.jobs'],
-  [20, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS failures FROM main.jobs'],
+  [
+    19,
+    `CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, 0 AS queued_again, NULL AS failures, ${jobSums} FROM main.jobs`,
+  ],
+  [20, `CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS failures, ${jobSums} FROM main.jobs`],
   [23, 'CREATE TEMP VIEW event_times AS SELECT at, seq FROM main.events'],
+  [26, `CREATE TEMP VIEW IF NOT EXISTS deliveries AS SELECT *, ${deliverySums} FROM main.deliveries`],
+  [26, `CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, ${jobSums} FROM main.jobs`],
+  [26, 'CREATE TEMP VIEW IF NOT EXISTS events AS SELECT *, NULL AS sum FROM main.events'],
 ]
 
 /** `version`: the number of migrations applied to the file. */

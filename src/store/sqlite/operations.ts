@@ -24,10 +24,10 @@ export const deliveryColumns = [
 ]
 
 /**
- * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1). The wake is in the row
- * of the delivery, so it needs no job row, and its event needs no text.
+ * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1), and the sum of the event. The wake is
+ * in the row of the delivery, so it needs no job row, and its event needs no text.
  */
-export type WakeValues = readonly [string, string, number, number]
+export type WakeValues = readonly [string, string, number, number, number]
 
 /** agentId, sessionKey, text, source, trusted and wakes (0 or 1). */
 export type EventValues = readonly [string, string, string, string, number, number]

@@ -1,6 +1,7 @@
 // The read calls of the store, over a read-only connection.
-import type { Database, SqlValue } from './driver.ts'
-import { failedBy } from './deliveries.ts'
+import type { Database, Row, SqlValue } from './driver.ts'
+import { failedBy, findAnswered } from './deliveries.ts'
+import { buildDamage, factsSql, isFactsIntact, isRequestIntact, maskEvent, maskJob, maskMessage } from './sums.ts'
 import { selectNextFlow } from '../flow.ts'
 import { selectProgress, toProgress } from '../progress.ts'
 import { findWake, whereBehind } from './catalog.ts'
@@ -26,11 +27,12 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
-import { toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
+import { toAnswered, toDeliveryRecord, toKeptDelivery, toKeptRequest, toOpenDelivery } from '../delivery-rows.ts'
 import { deliveryStates } from '../../core/model/delivery.ts'
+import { tryParseJson } from '../../base/json.ts'
 import { earlyEnds, type Job } from '../../model/job.ts'
 import type { KeptQuery } from '../queries.ts'
-import type { DeliveryRecord, KeptDelivery } from '../records.ts'
+import type { DeliveryRecord, KeptDelivery, OpenDelivery } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
@@ -43,9 +45,10 @@ export type Reads = StoreReader &
 
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = ?`
 /** `?1`: a JSON array of the seqs of deliveries. A request may have been deleted since its seq was found. */
-const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries
+const selectKept = `SELECT ${recordColumns}, head, body, request_sum FROM deliveries
   WHERE seq IN (SELECT value FROM json_each(?1)) AND head IS NOT NULL ORDER BY seq DESC`
-const selectRequest = 'SELECT head, body FROM deliveries WHERE seq = ? AND head IS NOT NULL AND body IS NOT NULL'
+const selectRequest =
+  'SELECT id, head, body, request_sum FROM deliveries WHERE seq = ? AND (request_sum IS NOT NULL OR head IS NOT NULL AND body IS NOT NULL)'
 /** `?1`: a JSON array of the seqs of deliveries. */
 const selectJobs = `${selectJob} WHERE j.seq IN
   (SELECT job_seq FROM jobs_of WHERE delivery_seq IN (SELECT value FROM json_each(?1))
@@ -95,8 +98,8 @@ const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq =
 
 /** The deliveries after the seq ?2. */
 const selectOpen = (table: string, condition: string) => `
-  SELECT id, received_at, state, hook, waits_for, generation, head, body FROM deliveries ${table}
-  WHERE state IN ('pending', 'parked') AND head IS NOT NULL AND body IS NOT NULL
+  SELECT state, waits_for, generation, head, body, request_sum, ${factsSql} FROM deliveries ${table}
+  WHERE state IN ('pending', 'parked') AND (request_sum IS NOT NULL OR head IS NOT NULL AND body IS NOT NULL)
     AND (?1 IS NULL OR state = ?1) AND seq > ?2 AND ${condition}
     AND NOT EXISTS (SELECT 1 FROM json_each(?4) WHERE instr(' ' || ${failedBy} || ' ', ' ' || value || ' ') > 0)
   ORDER BY seq LIMIT ?3`
@@ -177,21 +180,26 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const keptAt = async (seqs: readonly number[]) =>
     connection.use([], (db) => {
       const rows = db.all(selectKept, JSON.stringify(seqs))
-      return readRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
+      return readRecords(db, rows).map((record, index) => toKeptDelivery(record, dropDamagedBody(rows[index])))
     })
   return {
     ...bindCalls(plainReads, readPlain),
+    findAnswer: async ({ hook, key }) => {
+      const row = connection.use(undefined, (db) => findAnswered(db, { hook, key }))
+      return row && toAnswered(row)
+    },
     deliveries: async (query) => connection.use([], (db) => readRecords(db, findRows(db, query))),
     stepBack: async (query) => connection.use(undefined, (db) => stepBack(db, query)),
     delivery: async (id) => connection.use([], (db) => readRecords(db, db.all(selectDelivery, findSeq(db, id))))[0],
     request: async (id) => {
       const row = connection.use(undefined, (db) => db.get(selectRequest, findSeq(db, id)))
+      if (row !== undefined && !isRequestIntact(row)) throw buildDamage(row['id'], 'The request of the delivery')
       return row && toKeptRequest(row)
     },
     keptDeliveries: async (query) => keptAt(await keptSeqs(query)),
     keptSeqs,
     keptAt,
-    events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(toSystemEvent),
+    events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(maskEvent).map(toSystemEvent),
     sessions: async ({ limit, before = end }) =>
       connection.use([], (db) => findSessions(db, { limit, before })).map(toSession),
     session: async ({ agentId, sessionKey }) => {
@@ -199,12 +207,12 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return row && toSessionWithState(row)
     },
     waitingEvents: async ({ agentId, sessionKey, limit }) =>
-      toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
+      toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit).map(maskEvent)),
     job: async (id) => {
       const row =
         one(`${selectJob} WHERE j.id = ?`, id) ??
         connection.use(undefined, (db) => db.get(`${selectWake} WHERE seq = ?`, findWake(db, id)))
-      return row && toJob(row)
+      return row && toJob(maskJob(row))
     },
     progress: async (ids) => all(selectEachProgress, JSON.stringify(ids)).map(toProgress),
     idsFrom: async ({ prefix, limit }) =>
@@ -216,8 +224,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       (runId === undefined
         ? all(selectMessages, agentId, sessionKey, limit)
         : all(selectRunMessages, agentId, sessionKey, limit, runId)
-      ).map(toMessage),
-    unfinishedJobs: async ({ key, limit }) => all(selectUnfinished, key, limit).map(toJob),
+      )
+        .map(maskMessage)
+        .map(toMessage),
+    unfinishedJobs: async ({ key, limit }) => all(selectUnfinished, key, limit).map(maskJob).map(toJob),
     lanes: async ({ limit }) => all(selectLanes, limit).map(toLaneLoad),
     counts: async () => ({
       deliveries: toDeliveryCounts(all(countDeliveries)),
@@ -228,9 +238,9 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const seq = after === undefined ? 0 : one('SELECT seq FROM deliveries WHERE id = ?', after)?.['seq']
       if (seq === undefined) return []
       const page = [state, seq, limit, JSON.stringify(notFailedBy)]
-      if (id !== undefined) return all(selectOpenById, ...page, id, waitsFor ?? null).map(toOpenDelivery)
-      if (waitsFor !== undefined) return all(selectOpenByModule, ...page, waitsFor).map(toOpenDelivery)
-      return all(selectAnyOpen, ...page).map(toOpenDelivery)
+      if (id !== undefined) return all(selectOpenById, ...page, id, waitsFor ?? null).map(readOpen)
+      if (waitsFor !== undefined) return all(selectOpenByModule, ...page, waitsFor).map(readOpen)
+      return all(selectAnyOpen, ...page).map(readOpen)
     },
     nextDueInMs: async () => {
       const at = one(nextDue, clock())?.['at']
@@ -249,13 +259,28 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   }
 }
 
+/** A damaged row must not prevent the reading of others. */
+function readOpen(row: Row): OpenDelivery {
+  const isIntact = isFactsIntact(row) && isRequestIntact(row) && isJson(row['head'])
+  return toOpenDelivery(row, isIntact ? toKeptRequest(row) : undefined)
+}
+
+function isJson(text: SqlValue | undefined): boolean {
+  return typeof text === 'string' && tryParseJson(text) !== undefined
+}
+
+/** A replay has no request of such a delivery. */
+function dropDamagedBody(row: Row | undefined): Row | undefined {
+  return row === undefined || isRequestIntact(row) ? row : { ...row, body: null }
+}
+
 const selectRepeats = 'SELECT times AS repeats, last_at AS repeated_at FROM repeats WHERE seq = ?'
 
 function readRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {
   const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
   const seqs = JSON.stringify([...jobs.keys()])
   for (const row of [...db.all(selectWakes, seqs), ...db.all(selectJobs, seqs)])
-    jobs.get(row['delivery_seq'])?.push(toJob(row))
+    jobs.get(row['delivery_seq'])?.push(toJob(maskJob(row)))
   return rows.map((row) => {
     const { seq = null } = row
     return toDeliveryRecord({ ...row, ...db.get(selectRepeats, seq) }, jobs.get(seq) ?? [], findNode(db, seq))

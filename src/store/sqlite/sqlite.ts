@@ -18,6 +18,8 @@ import { bindCalls, createPlainWrites } from '../plain.ts'
 import { toQuarantineValues } from '../quarantine.ts'
 import { toClaimedJob } from '../rows.ts'
 import { dialect } from './flow.ts'
+import { damagedText } from './sums.ts'
+import { saveDamagedWal } from './wal-damage.ts'
 import { toAddTask, toAppend, toAppendAll, toReport, toSettle } from './values.ts'
 
 /** The maximum number of rows that one operation of a sweep visits. */
@@ -56,11 +58,13 @@ export type SqliteOptions = {
   readonly spawn?: typeof spawnWriter
 }
 
-/** Does not open the file: the first call does, and each call after a failure tries again. */
+/** Looks for damage in the log of a file that was not closed, and does not open the file: the first call does, and each call after a failure tries again. */
 export function createSqliteStore(options: SqliteOptions): OpenedStore {
   const { clock, commitDelayMs = 0, batchLimit = defaultBatchLimit, maxQueued = 10_000, directBelowMs = 2 } = options
   const { log = silentLog, spawn = spawnWriter, maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
   const file = findRealFile(options.file)
+  const damage = saveDamagedWal(file, clock())
+  if (damage !== undefined) log.error({}, damage)
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
   const reads = createReads(connection, clock)
@@ -90,7 +94,23 @@ export function createSqliteStore(options: SqliteOptions): OpenedStore {
   // found in the other thread, but read here: a copy between threads would give the header names of strangers a prototype
   const keptDeliveries: Reads['keptDeliveries'] = async (query) => reads.keptAt(await slow.calls.keptSeqs(query))
   const all = { ...reads, ...slow.calls, keptDeliveries, close }
-  return createStore({ reads: all, writer, clock, room: capacity, countOpenings: () => openings })
+  const tell = (texts: readonly { readonly text: string }[], session: object) => {
+    if (texts.some(({ text }) => text === damagedText))
+      log.error(session, 'a text of this session is damaged in the store')
+  }
+  const told: Pick<Reads, 'waitingEvents' | 'messages'> = {
+    waitingEvents: async (query) => {
+      const found = await all.waitingEvents(query)
+      tell(found.events, query)
+      return found
+    },
+    messages: async (query) => {
+      const found = await all.messages(query)
+      tell(found, query)
+      return found
+    },
+  }
+  return createStore({ reads: { ...all, ...told }, writer, clock, room: capacity, countOpenings: () => openings })
 }
 
 /**

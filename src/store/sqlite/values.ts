@@ -15,6 +15,7 @@ import {
 import type { JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../records.ts'
 import { type CursorMoves, listMoves } from '../cursors.ts'
 import { toOriginValue } from '../delivery-rows.ts'
+import { sumEvent } from './sums.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
 
@@ -97,13 +98,13 @@ type Work = {
  * The only job of an accepted delivery has its plan in the row of the delivery, which no report writes again. If the job is a wake, it
  * needs no row.
  */
-function splitWork({ state, jobs }: Settlement): Work {
+function splitWork({ state, jobs }: Settlement, id: string, at: number): Work {
   const [only, ...others] = jobs.filter(({ standsFor }) => standsFor === undefined)
   const tasks = jobs.filter(({ standsFor }) => standsFor !== undefined).map(toJobValues)
   if (only === undefined || others.length > 0 || state !== 'accepted')
     return { columns: [null, null, null], jobs: jobs.map(toJobValues), wake: undefined }
   const plan = JSON.stringify(only.planned)
-  const wake = toWakeValues(only)
+  const wake = toWakeValues(only, id, at)
   if (wake === undefined)
     return { columns: [plan, null, null], jobs: [{ ...toJobValues(only), planned: '' }, ...tasks], wake }
   return { columns: [plan, only.id, JSON.stringify(only.steps)], jobs: tasks, wake }
@@ -113,14 +114,15 @@ function splitWork({ state, jobs }: Settlement): Work {
  * The values of a wake; undefined unless the job is a wake whose only event has its text and source. A text that SQLite would read differently from
  * JSON is stored with its event.
  */
-function toWakeValues({ state, planned, events }: NewJob): WakeValues | undefined {
+function toWakeValues({ state, planned, events }: NewJob, deliveryId: string, at: number): WakeValues | undefined {
   const [event, ...others] = events
   if (state !== 'done' || planned.kind !== 'wake' || event === undefined || others.length > 0) return undefined
   const { text, source, agentId, sessionKey, trusted, wakes } = event
   const { action, origin } = planned
   if (text !== action.text || source !== (origin.source ?? origin.hook)) return undefined
   if (`${text}${source}`.includes('\0') || !isWellFormed(text) || !isWellFormed(source)) return undefined
-  return [agentId, sessionKey, trusted ? 1 : 0, wakes ? 1 : 0]
+  const marks = [trusted ? 1 : 0, wakes ? 1 : 0] as const
+  return [agentId, sessionKey, ...marks, sumEvent([agentId, sessionKey, text, source, ...marks], deliveryId, at)]
 }
 
 const loneSurrogate = /\p{Surrogate}/u
@@ -135,7 +137,7 @@ function toEventValues({ agentId, sessionKey, text, source, trusted, wakes }: Ne
 
 export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append'> {
   const { dedupe, state } = delivery
-  const work = splitWork(delivery)
+  const work = splitWork(delivery, delivery.id, at)
   return {
     kind: 'append',
     at,
@@ -154,7 +156,7 @@ export function toSettle(
   settlement: Settlement,
   { at, moves = [] }: { at: number; moves?: CursorMoves | undefined },
 ): OperationOf<'settle'> {
-  const work = splitWork(settlement)
+  const work = splitWork(settlement, id, at)
   const values = toSettlementValues(settlement, work, at)
   return {
     kind: 'settle',

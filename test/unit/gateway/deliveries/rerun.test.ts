@@ -196,10 +196,24 @@ describe('waiting deliveries', () => {
     expect(await kept.readState('a')).toBe('parked')
   })
 
+  test('a pending delivery whose request is damaged is parked, and the ones after it run', async () => {
+    const change = (store: Store): Partial<Store> => ({
+      openDeliveries: async (query) =>
+        (await store.openDeliveries(query)).map((open) =>
+          open.deliveryId === 'a' ? { ...open, request: undefined } : open,
+        ),
+    })
+    const { rerunner, waiting } = await createStage(['a', 'b'], change)
+    await rerunner.resumePending()
+    expect(await waiting.delivery('a')).toMatchObject({ state: 'parked', problem: { code: 'row-damaged' } })
+    expect((await waiting.delivery('b'))?.state).toBe('accepted')
+    expect((await waiting.openDeliveries({ limit: 9 })).map(({ request }) => request !== undefined)).toEqual([true])
+  })
+
   test('a delivery whose body no mapping reads is parked', async () => {
     const { rerunner, waiting } = await createStage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
     const [open] = await waiting.openDeliveries({ limit: 1 })
-    if (open === undefined) throw new Error('it is pending')
+    if (open?.request === undefined) throw new Error('it is pending')
     const headers = { 'content-type': 'text/plain' }
     const text = { ...open, request: { head: { ...open.request.head, headers }, body: Buffer.from('plain') } }
     expect(await rerunner.rerun(text)).toBe('parked')

@@ -131,7 +131,7 @@ describe('the queue of the writer', () => {
     await Promise.all(waiting)
     expect(await store.cursor('mail')).toBe('7')
     const open = await store.openDeliveries({ limit: 9 })
-    expect(open.map((each) => new TextDecoder().decode(each.request.body))).toEqual(bodies)
+    expect(open.map((each) => new TextDecoder().decode(each.request?.body))).toEqual(bodies)
   })
 
   test('close() empties the queue of the writer, and later calls are refused', async () => {
