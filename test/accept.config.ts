@@ -6,7 +6,7 @@ import { defineConfig } from 'vitest/config'
 import tests from './vitest.config.ts'
 
 const long =
-  'await-kills|crash|durable|event-server-kills|flow-model|fuzz|gmail-kills|imap-kills|interleaved|mcp-events-kills|missed-hour|others|overload|power-loss|receivers|refused-kept|relay-kills|rolling|simulation|soak|status-kills|step-kills|storm'
+  'await-kills|bit-flips|crash|durable|event-server-kills|flow-model|fuzz|gmail-kills|imap-kills|interleaved|mcp-events-kills|missed-hour|others|overload|power-loss|receivers|refused-kept|relay-kills|rolling|simulation|soak|status-kills|step-kills|storm'
 const e2e =
   'answer-table|canary[a-z-]*|fsync|gone-client|hops|hostile[a-z-]*|interrupted|late-bodies|nodes|patience|postgres-faults|private-files|strangers|versions'
 
