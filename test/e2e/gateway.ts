@@ -1,5 +1,6 @@
 // Runs a gateway like an operator: the built command as a child process, in its own config directory.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -205,13 +206,22 @@ function isPlain(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A port of the loopback that is free now. */
+/**
+ * A free port below those that the system gives to connections (net.ipv4.ip_local_port_range): such a connection could take the port of a gateway that is
+ * killed and started again.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
-  const address = server.address()
-  await new Promise((done) => server.close(done))
-  return typeof address === 'object' && address !== null ? address.port : 0
+  for (;;) {
+    const port = 20_000 + randomInt(12_000)
+    const server = createServer()
+    const isFree = await new Promise((done) => {
+      server.once('error', () => done(false))
+      server.listen(port, '127.0.0.1', () => done(true))
+    })
+    if (!isFree) continue
+    await new Promise((done) => server.close(done))
+    return port
+  }
 }
 
 /** The memory of a process in MB, on Linux. `VmRSS`: now. `VmHWM`: the most so far. */
