@@ -69,6 +69,7 @@ describe.skipIf(!hasBrowser)('the links of the page in Chromium', { timeout: 120
 
   test('a tab gives its key to no program that has not proved that it made the key', async () => {
     const other = await stage.open()
+    await row(other).waitFor(wait)
     // another program answers on the port while the tab stays open
     await other.route('**/api/page/proof', (route) => route.fulfill({ json: { ok: true, proof: '0'.repeat(64) } }))
     const asked = other.waitForRequest('**/api/page/proof', wait)

@@ -1,4 +1,4 @@
-// The campaigns of `property/fuzz.test.ts` for two minutes in all, or `HOOKLOOM_FUZZ_SECONDS`.
+// The campaigns of `property/fuzz.test.ts` for a minute in all, or `HOOKLOOM_FUZZ_SECONDS`.
 import { beforeAll, expect, test } from 'vitest'
 import { count } from '../counts.ts'
 import { readDeliveryId } from '../e2e/answers.ts'
@@ -7,7 +7,7 @@ import { createTargets, targetNames } from '../property/fuzz-targets.ts'
 import { runCampaign } from '../property/mutations.ts'
 import { seed } from '../seed.ts'
 
-const eachMs = (Number(process.env['HOOKLOOM_FUZZ_SECONDS'] ?? 120) * 1_000) / targetNames.length
+const eachMs = (Number(process.env['HOOKLOOM_FUZZ_SECONDS'] ?? 60) * 1_000) / targetNames.length
 let made: Awaited<ReturnType<typeof createTargets>>
 
 beforeAll(async () => {

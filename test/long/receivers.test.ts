@@ -111,7 +111,7 @@ test.for(receivers)(
       const lanes = Array.from({ length: connections }, async () => {
         while (!loading.signal.aborted && (await post(receiver.url))) await pause(pauseMs)
       })
-      await pause(3_000 + 500 * kill)
+      await pause(8_000 + 1_000 * kill)
       await receiver.kill()
       loading.abort()
       await Promise.all(lanes)

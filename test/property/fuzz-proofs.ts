@@ -48,7 +48,12 @@ const pieces = [
 
 /** The words of a proof, without what separates them. The case of hex digits does not matter. */
 function listWords(text: string): Set<string> {
-  return new Set(text.toLowerCase().split(/[\s,;=\uFEFF]+/))
+  return new Set(
+    text
+      .toLowerCase()
+      .split(/[\s,;=\uFEFF]+/)
+      .filter(Boolean),
+  )
 }
 
 /** `verify`: gives a flawed twin. */

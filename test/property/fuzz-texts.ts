@@ -171,10 +171,19 @@ const replyPieces = [
 const chats: readonly (readonly [string, Markup])[] = Object.entries({ safeMarkdown, teamsMarkdown, forgeMarkdown })
 const safeTarget = /^(?:https?:\/\/|mailto:)/i
 
+/** None if the lexer throws: it does at some quotes in lists, such as `1. a\n   >>>>>>>>>>>2. b\n   c`. */
+function tryLex(markdown: string): Token[] {
+  try {
+    return marked.lexer(markdown, { gfm: true })
+  } catch {
+    return []
+  }
+}
+
 /** What a reader of Markdown does with a text: its links and pictures, and the text that is shown as no code. */
 function readMarkdown(markdown: string) {
   const found = { targets: Array<string>(), pictures: 0, text: '' }
-  marked.walkTokens(marked.lexer(markdown, { gfm: true }), (token: Token) => {
+  marked.walkTokens(tryLex(markdown), (token: Token) => {
     if (token.type === 'link') found.targets.push(String(token['href']))
     if (token.type === 'image') found.pictures += 1
     if (token.type === 'text' && !('tokens' in token && token.tokens !== undefined)) found.text += ` ${token.raw} `

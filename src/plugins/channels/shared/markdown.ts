@@ -69,14 +69,16 @@ export function render(reply: string, markup: Markup, format: TextFormat = 'mark
 }
 
 function tryRender(markdown: string, markup: Markup): string | undefined {
+  const tokens = tryParse(markdown)
+  return tokens && renderBlocks(tokens, markup, '\n\n').replace(/^\n+/, '').trimEnd()
+}
+
+/** Undefined if the lexer throws: at a deep nesting, and at some quotes in lists. Such a reply is sent as it is, and not lost. */
+function tryParse(markdown: string): readonly Token[] | undefined {
   try {
-    return renderBlocks(new BoundedLexer({ gfm: true }).lex(markdown), markup, '\n\n')
-      .replace(/^\n+/, '')
-      .trimEnd()
-  } catch (thrown) {
-    // nested too deeply for the lexer
-    if (thrown instanceof RangeError) return undefined
-    throw thrown
+    return new BoundedLexer({ gfm: true }).lex(markdown)
+  } catch {
+    return undefined
   }
 }
 

@@ -1,6 +1,6 @@
 // A reply in the markup of each channel. The text of an attacker is shown and has no effect.
 import { toStyledText } from '../../../../src/plugins/channels/signal.ts'
-import { marked } from 'marked'
+import { Lexer, marked } from 'marked'
 import { describe, expect, it } from 'vitest'
 import { splitMarkdown } from '../../../../src/plugins/channels/shared/chunks.ts'
 import {
@@ -267,6 +267,13 @@ describe('Markdown beyond the limits of the lexer', () => {
     expect(render(dense, telegramHtml)).not.toContain('<a ')
     expect(render(dense, slackMrkdwn)).not.toMatch(/<(?:http|@)/)
     expect(render(dense, safeMarkdown)).not.toMatch(/(?<!\\)\]\(|<@|@all/)
+  })
+
+  it('a reply at which the lexer throws is sent as text', () => {
+    const reply = '1. a\n   >>>>>>>>>>>2. b\n   c'
+    expect(() => new Lexer({ gfm: true }).lex(reply)).toThrow(TypeError)
+    expect(render(reply, plainText)).toBe(reply)
+    expect(render(reply, slackMrkdwn)).toContain('2. b')
   })
 
   it('a paragraph beyond the limits of the lexer does not change the other paragraphs', () => {

@@ -1,7 +1,7 @@
 // The contract suite of `hookloom/testing`: the built-in runners keep all promises, and a runner that breaks one is found.
 import { spawn } from 'node:child_process'
 import { text as readText } from 'node:stream/consumers'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { defineRunner, type RunIO, type RunRequest, type RunResult } from '../../../../src/define.ts'
 import { runners } from '../../../../src/plugins/runners/index.ts'
@@ -185,6 +185,7 @@ function checkProgram(env: (given: NodeJS.ProcessEnv) => NodeJS.ProcessEnv, stop
     create: ({ code }, host) => ({
       async run(_, { signal }): Promise<RunResult> {
         const child = spawn(process.execPath, ['-e', code], { env: env(host.env) })
+        onTestFinished(() => void child.kill())
         if (stops) signal.addEventListener('abort', () => child.kill())
         else signal.addEventListener('abort', () => setTimeout(() => child.kill(), 6_000))
         const text = await readText(child.stdout)
