@@ -9,6 +9,7 @@ import { findWalDamage } from '../../src/store/sqlite/wal-damage.ts'
 import { damagedText } from '../../src/store/sqlite/sums.ts'
 import { rowDamagedReason } from '../../src/store/rules.ts'
 import { toClaimedJob } from '../../src/store/rows.ts'
+import type { WaitingEvent } from '../../src/store/records.ts'
 import type { Store } from '../../src/store/store.ts'
 import { accepted, keyed, newDelivery, newEvent, newJob, newWake, parked, planned, request } from '../contract/stage.ts'
 
@@ -107,6 +108,11 @@ type Reading = {
   readonly told: string[]
 }
 
+/** What an agent is told of an event. That it was consumed is a state, which has no checksum, and which lists show. */
+function toTold(event: WaitingEvent): object {
+  return { ...event, consumedAt: undefined }
+}
+
 async function readUsed(reads: Reads, ids: readonly string[], { attempt, note, told }: Reading): Promise<void> {
   await attempt('open', async () => {
     for (const { deliveryId, request: kept, receivedAt, hook } of await reads.openDeliveries(all)) {
@@ -121,9 +127,10 @@ async function readUsed(reads: Reads, ids: readonly string[], { attempt, note, t
   }
   for (const sessionKey of sessions) {
     const session = { agentId: 'main', sessionKey }
-    await attempt(`events ${sessionKey}`, async () =>
-      note(`events ${sessionKey}`, await reads.waitingEvents({ ...session, ...all })),
-    )
+    await attempt(`events ${sessionKey}`, async () => {
+      const waiting = await reads.waitingEvents({ ...session, ...all })
+      note(`events ${sessionKey}`, { ...waiting, events: waiting.events.map(toTold) })
+    })
     await attempt(`messages ${sessionKey}`, async () =>
       note(`messages ${sessionKey}`, await reads.messages({ ...session, ...all })),
     )

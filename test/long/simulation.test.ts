@@ -106,7 +106,7 @@ const twins: Readonly<Record<string, [promise: RegExp, (store: Store) => Partial
     (store) => ({ endJob: async (id) => ((await store.job(id))?.state === 'queued' ? 'ended' : undefined) }),
   ],
   'a lost report counts as written': [
-    /without a stored mark|not stored as being sent|not the recorded one|ran again/,
+    /without a stored mark|not stored as being sent|not the recorded one|ran again|under a fence that is over/,
     (store) => {
       let reports = 0
       return {
