@@ -68,15 +68,12 @@ export function render(reply: string, markup: Markup, format: TextFormat = 'mark
   return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written
 }
 
+/** Undefined if the lexer throws, at a deep nesting and at some quotes in lists: such a reply is sent as it is, and not lost. */
 function tryRender(markdown: string, markup: Markup): string | undefined {
-  const tokens = tryParse(markdown)
-  return tokens && renderBlocks(tokens, markup, '\n\n').replace(/^\n+/, '').trimEnd()
-}
-
-/** Undefined if the lexer throws: at a deep nesting, and at some quotes in lists. Such a reply is sent as it is, and not lost. */
-function tryParse(markdown: string): readonly Token[] | undefined {
   try {
-    return new BoundedLexer({ gfm: true }).lex(markdown)
+    return renderBlocks(new BoundedLexer({ gfm: true }).lex(markdown), markup, '\n\n')
+      .replace(/^\n+/, '')
+      .trimEnd()
   } catch {
     return undefined
   }
