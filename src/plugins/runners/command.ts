@@ -12,6 +12,7 @@ import { CommandOptions } from './shared/command/options.ts'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
+import { splitModelName } from './shared/model-name.ts'
 import { runInWorkspace } from './shared/workspace.ts'
 import {
   type ArgumentValues,
@@ -120,15 +121,15 @@ function hasLostSession({ end, printed }: Execution): boolean {
 
 function toArgumentValues(
   spec: CommandSpec,
-  { model, thinking, system }: RunRequest,
+  { model: name, thinking, system }: RunRequest,
   { prompt, sessionId }: { prompt: string; sessionId: string },
 ): ArgumentValues {
-  const slash = model?.indexOf('/') ?? -1
+  const { provider, model } = splitModelName(name)
   return {
     prompt,
     sessionId,
-    provider: slash < 0 ? undefined : model?.slice(0, slash),
-    model: model?.slice(slash + 1),
+    provider,
+    model,
     thinking: thinking === undefined ? undefined : spec.toThinking(thinking),
     system,
   }

@@ -4,7 +4,6 @@ import { createHash, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { defineRunner, type RunIO, type RunnerHost, type RunnerParts, type RunRequest } from '../../define.ts'
 import {
-  abortAfter,
   cut,
   httpUrl,
   isJsonObject,
@@ -18,6 +17,7 @@ import {
   toPrintableLine,
   tryParseJson,
 } from './shared/kit.ts'
+import { splitModelName } from './shared/model-name.ts'
 import { type ServiceAnswer, type ServiceCall, callElsewhere, toRefusal } from './shared/start-elsewhere.ts'
 
 const timeoutMs = 15_000
@@ -114,6 +114,16 @@ function createHermesRunner(
     return { status: 'started', theirId } as const
   }
 
+  /** Undefined: no answer that says something about the run, such as from a server that restarts. */
+  function readPoll(theirId: string, answer: ServiceAnswer | RunFailure): TheirRun | RunFailure | undefined {
+    if (answer.status !== 'answered' || answer.code === 429 || answer.code >= 500) return undefined
+    const { code, body } = answer
+    if (code === 200 && body !== undefined) return { id: theirId, status: body['status'], body }
+    const error = body?.['error']
+    const isForgotten = code === 404 && isJsonObject(error) && error['code'] === 'run_not_found'
+    return isForgotten ? { id: theirId, status: 'forgotten', body: {} } : toRefusal(refusable, answer)
+  }
+
   async function waitForEnd(theirId: string, { signal, log }: RunIO): Promise<TheirRun | RunFailure> {
     let lost = 0
     let isApprovalLogged = false
@@ -121,11 +131,9 @@ function createHermesRunner(
       const answer = await call(`/runs/${theirId}`, {}, signal)
       if (signal.aborted) return endEarly(theirId, signal)
       const poll = readPoll(theirId, answer)
+      if (poll !== undefined && (!('id' in poll) || endedStatuses.includes(poll.status))) return poll
       lost = poll === undefined ? lost + 1 : 0
-      if (poll === undefined && lost >= maxLost)
-        return answer.status === 'answered' ? toRefusal(refusable, answer) : answer
-      if (poll !== undefined && (poll.status === 'refused' || endedStatuses.includes(poll.status)))
-        return 'id' in poll ? poll : toRefusal(refusable, poll.answer)
+      if (lost >= maxLost) return answer.status === 'answered' ? toRefusal(refusable, answer) : answer
       if (poll?.status === 'waiting_for_approval' && !isApprovalLogged) {
         isApprovalLogged = true
         log(
@@ -141,7 +149,7 @@ function createHermesRunner(
     const name: unknown = reason instanceof Error ? reason.name : undefined
     if (name !== 'TimeoutError' && name !== 'EndedError')
       return { status: 'timeout', detail: `The gateway stopped waiting for ${who}. The next attempt takes up its run.` }
-    const answer = await call(`/runs/${theirId}/stop`, { body: {}, timeoutMs: stopMs }, abortAfter(stopMs))
+    const answer = await call(`/runs/${theirId}/stop`, { body: {}, timeoutMs: stopMs }, new AbortController().signal)
     const isStopping = answer.status === 'answered' && answer.code === 200
     const what = name === 'TimeoutError' ? 'The time limit ended the turn' : 'The job was ended'
     return {
@@ -194,34 +202,16 @@ function toMemoryKey(sessionKey: string): string {
 
 function buildBody(request: RunRequest, sessionId: string): JsonObject {
   const { prompt, system, model, thinking, history } = request
-  const slash = model?.indexOf('/') ?? -1
   return {
     input: prompt,
     session_id: sessionId,
     ...(system === undefined ? {} : { instructions: system }),
-    ...(model === undefined ? {} : { model: model.slice(slash + 1) }),
-    ...(slash > 0 ? { provider: model?.slice(0, slash) ?? '' } : {}),
+    ...splitModelName(model),
     ...(thinking === undefined ? {} : { model_options: { reasoning_effort: thinking === 'off' ? 'none' : thinking } }),
     ...(keepsSession(request)
       ? {}
       : { conversation_history: history.map(({ role, text }) => ({ role, content: text })) }),
   }
-}
-
-function readError(body: JsonObject | undefined): JsonObject {
-  return isJsonObject(body?.['error']) ? body['error'] : {}
-}
-
-/** Undefined: no answer that says something about the run, such as from a server that restarts. */
-function readPoll(
-  id: string,
-  answer: ServiceAnswer | RunFailure,
-): TheirRun | { status: 'refused'; answer: ServiceAnswer } | undefined {
-  if (answer.status !== 'answered' || answer.code === 429 || answer.code >= 500) return undefined
-  const { code, body } = answer
-  if (code === 200 && body !== undefined) return { id, status: body['status'], body }
-  const isForgotten = code === 404 && readError(body)['code'] === 'run_not_found'
-  return isForgotten ? { id, status: 'forgotten', body: {} } : { status: 'refused', answer }
 }
 
 /** The result of a run that ended with a reply. */
