@@ -11,7 +11,7 @@ import { failedBySql } from '../rules.ts'
 import type { Appended, DedupeKey, FlowCancel } from '../records.ts'
 import { moveCursors, restoreCursors } from '../cursors.ts'
 import { runScript } from './flow.ts'
-import { buildDamage, computeSum, factColumns, factsSql, isFactsIntact, sumRequest } from './sums.ts'
+import { buildDamage, computeSum, factColumns, factsSql, isFactsIntact, sums } from './sums.ts'
 
 /** The seq that the event of a wake will get, because the event is inserted next. */
 const wakeEvent = (wakeId: number) =>
@@ -41,10 +41,8 @@ const planAt = deliveryColumns.indexOf('plan')
 const factPlaces = factColumns.map((name) => deliveryColumns.indexOf(name))
 const sumFacts = (values: readonly SqlValue[]) => computeSum(factPlaces.map((place) => values[place]))
 /** Head and body are the last values. */
-function sumKept(values: readonly SqlValue[]): number | null {
-  const [head, body = null] = [values.at(-2), values.at(-1)]
-  return typeof head === 'string' && body !== null ? sumRequest(head, body) : null
-}
+const sumKept = (values: readonly SqlValue[]) =>
+  sums.request({ head: values.at(-2) ?? null, body: values.at(-1) ?? null })
 
 const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending', 'parked')`
 
@@ -98,14 +96,11 @@ export function appendAll(db: Database, { at, appends, moves }: OperationOf<'app
   return appended
 }
 
-export function findAnswered(db: Database, { hook, key }: Pick<DedupeKey, 'hook' | 'key'>): Row | undefined {
-  return readAnswered(db.get(selectAnsweredRow, hook, key))
-}
-
 const selectAnsweredRow = `SELECT state, ${factsSql} FROM deliveries WHERE hook = ? AND dedupe_key = ?`
 
 /** Throws `row-damaged`: a sender must not get another answer than the first one. */
-function readAnswered(row: Row | undefined): Row | undefined {
+export function findAnswered(db: Database, { hook, key }: Pick<DedupeKey, 'hook' | 'key'>): Row | undefined {
+  const row = db.get(selectAnsweredRow, hook, key)
   if (row !== undefined && !isFactsIntact(row)) throw buildDamage(row['id'], 'The answer to the delivery')
   return row
 }

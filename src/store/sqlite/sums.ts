@@ -31,7 +31,7 @@ export function computeSum(values: readonly Value[]): number {
 /** The sum of a job that has done nothing. */
 export const unworked = computeSum(['[]', '[]'])
 
-export function sumRequest(head: string, body: SqlValue): number {
+function sumRequest(head: string, body: SqlValue): number {
   // a body is bytes; a damaged one may be anything
   const start = crc32(head)
   return (body instanceof Uint8Array ? crc32(body, start) : crc32(String(body), start)) | 0
@@ -107,7 +107,8 @@ export function maskMessage(row: Row): Row {
 /** Without a recipient or a state that may be wrong: a reply must not reach a stranger, and no run goes on in another conversation. */
 export function maskSession(row: Row): Row {
   const recipient = isRecipientIntact(row) ? {} : { recipient_channel: null, recipient_to: null }
-  return { ...row, ...recipient, ...(isStateIntact(row) ? {} : { runner_state: null }) }
+  const state = isStateIntact(row) ? {} : { runner_state: null }
+  return { ...row, ...recipient, ...state }
 }
 
 /** A job whose row is damaged says so where it is listed. */
