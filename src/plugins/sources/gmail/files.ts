@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { SourceFile, SourceHost, SourceParts } from '../../../define.ts'
 import { Problem, SourceFailure, tryParseJson, type WatchedGmail } from '../shared/kit.ts'
-import { createSharedLogin } from '../shared/login.ts'
+import { createSharedLogin, refusedLoginMs } from '../shared/login.ts'
 import { listFileParts, maxCountedFiles } from '../shared/parts.ts'
 import { createGmailApi, type GmailApi, type GmailMessage, type MailPart } from './api.ts'
 import { type AccessTokens, createCall } from './call.ts'
@@ -61,12 +61,9 @@ export function createGmailFiles(gmail: WatchedGmail, host: SourceHost): NonNull
   }
 }
 
-/** A consent that Google no longer accepts is not tried again soon. */
-const refusedRetryMs = 300_000
-
 function rethrowAsFailure(thrown: unknown): never {
   if (!(thrown instanceof Problem)) throw thrown
-  const retryAfterMs = isConsentMissing(thrown) ? refusedRetryMs : undefined
+  const retryAfterMs = isConsentMissing(thrown) ? refusedLoginMs : undefined
   throw new SourceFailure(thrown.message, { retryAfterMs, cause: thrown })
 }
 

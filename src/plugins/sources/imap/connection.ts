@@ -1,13 +1,12 @@
 // A connection to an IMAP server, and its failures in words. Texts of the server are not repeated: they may quote a mail or the password.
 import { ImapFlow } from 'imapflow'
 import { type ImapConfig, SourceFailure } from '../shared/kit.ts'
+import { refusedLoginMs } from '../shared/login.ts'
 import { maxSourceBytes } from './message.ts'
 
 const second = 1_000
 /** IDLE is sent again at this interval: servers may end it after 30 minutes, and routers forget a silent connection earlier. */
 const maxIdleMs = 240 * second
-/** A refused password is not repeated soon: servers lock accounts. */
-const refusedRetryMs = 300 * second
 
 /** Connects and logs in. Throws a `SourceFailure`. The connection ends with the signal. `maxBytes`: of one text or file that the server sends. */
 export async function connect(imap: ImapConfig, signal: AbortSignal, maxBytes = maxSourceBytes): Promise<ImapFlow> {
@@ -96,7 +95,7 @@ export function toFailure(error: unknown, { host, security }: ImapConfig): Sourc
     new SourceFailure(`${host} ${what}`, { retryAfterMs, cause: error })
   if (authenticationFailed === true && !passingCodes.has(serverResponseCode)) {
     const next = 'Correct hooks.imap.user and hooks.imap.password; many mail services want an app password.'
-    return fail(`refused the user or the password${why}. ${next}`, refusedRetryMs)
+    return fail(`refused the user or the password${why}. ${next}`, refusedLoginMs)
   }
   if (typeof code === 'string' && /^(?:ERR_TLS_CERT|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code)) {
     const next = 'NODE_EXTRA_CA_CERTS names a file with a certificate authority of your own.'

@@ -53,7 +53,8 @@ async function findInFolder(client: ImapFlow, mark: MailMark, folder: string): P
   try {
     const box = await client.mailboxOpen(folder, { readOnly: true })
     // the server compares days, of a time zone of its own
-    const [since, before] = [new Date(receivedAt - dayMs), new Date(receivedAt + 2 * dayMs)]
+    const since = new Date(receivedAt - dayMs)
+    const before = new Date(receivedAt + 2 * dayMs)
     const found = await client.search({ larger: size - 1, smaller: size + 1, since, before }, { uid: true })
     for (const uid of (found || []).slice(-maxCandidates)) {
       const message = await client.fetchOne(String(uid), { source: { maxLength: maxSourceBytes } }, { uid: true })

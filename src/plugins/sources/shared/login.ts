@@ -1,6 +1,9 @@
 // A login that runs share: servers lock accounts and limit connections, and any number of runs may wait for files of one mailbox.
 import { chooseRetryMs, SourceFailure } from './kit.ts'
 
+/** A refused login is not repeated soon: servers lock accounts. */
+export const refusedLoginMs = 300_000
+
 /**
  * Logs in once for all who ask at the same time. After a failure, nobody logs in before a pause is over that all share: until then each gets the
  * failure again, with the rest of the pause.
