@@ -217,12 +217,7 @@ describe.skipIf(dovecotMissing !== undefined)(
       ['has another number', () => server.renumber()],
       ['was moved after a mail of the same size', () => (deliverTwin('Orders'), move('Archive'))],
     ])('a mail that %s before its run begins is found again', async (_, change) => {
-      const gateway = await holdMail(
-        buildMixed(
-          'files',
-          ['a', 'b'].map((name) => toPart(`filename=${name}.pdf`, pdf)),
-        ),
-      )
+      const gateway = await holdMail(ofTwoFiles)
       change()
       await runCommand(['resume', 'all'], { dir: gateway.dir })
       const { prompt, files } = await readShown(gateway)
@@ -234,12 +229,7 @@ describe.skipIf(dovecotMissing !== undefined)(
       ['was deleted', remove],
       ['was replaced by another one with its Message-ID and size', () => (deliverTwin('Archive'), remove())],
     ])('a mail that %s before its run begins runs, and its text says that the file is gone', async (_, change) => {
-      const gateway = await holdMail(
-        buildMixed(
-          'files',
-          ['a', 'b'].map((name) => toPart(`filename=${name}.pdf`, pdf)),
-        ),
-      )
+      const gateway = await holdMail(ofTwoFiles)
       change()
       await runCommand(['resume', 'all'], { dir: gateway.dir })
       const { prompt, files } = await readShown(gateway)
@@ -248,6 +238,10 @@ describe.skipIf(dovecotMissing !== undefined)(
     })
 
     const pdf = Buffer.from('%PDF-mine')
+    const ofTwoFiles = buildMixed(
+      'files',
+      ['a', 'b'].map((name) => toPart(`filename=${name}.pdf`, pdf)),
+    )
     const other = Buffer.from('%PDF-evil')
     /** The same mail with other contents of its files. */
     function deliverTwin(folder: string): void {

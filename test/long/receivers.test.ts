@@ -1,12 +1,11 @@
 // What never reaches an agent, or the next service, of the webhooks that their receiver has acknowledged, after kills. Others are installed as the
 // bench installs them; without them, their cases are skipped.
-import { createServer } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { findPeer, findRequest, type PeerKind, startPeer } from '../bench/peers.ts'
 import { count } from '../counts.ts'
+import { startLoopback } from '../e2e/fakes/loopback.ts'
 import { hookToken, makeFolder, startGateway } from '../e2e/gateway.ts'
-import { onFileEnd } from '../file-end.ts'
 
 const kills = 3
 const connections = 8
@@ -23,31 +22,21 @@ type Place = { readonly dir: string; readonly effect: string }
 /** A model that streams, and a service that takes a post. `reached`: the ids of which a request was answered to its end. */
 async function startEffect() {
   const reached: string[] = []
-  const server = createServer((request, response) => {
-    let body = ''
-    request.on('data', (data) => (body += String(data)))
-    request.on('end', () => {
-      const id = Array.from(body.matchAll(/marker-(\d+)-end/g), ([, found = '']) => found).at(-1)
-      setTimeout(() => {
-        if (response.destroyed) return
-        response.on('finish', () => id !== undefined && reached.push(id))
-        if (!body.includes('"stream":true')) return void response.end('{}')
-        const choice = { index: 0, delta: { role: 'assistant', content: `Low water ${id}.` }, finish_reason: 'stop' }
-        const usage = { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10 }
-        const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [choice], usage }
-        response.writeHead(200, { 'content-type': 'text/event-stream' })
-        response.end(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`)
-      }, turnMs)
-    })
+  const { url } = await startLoopback(async ({ text }) => {
+    const id = Array.from(text.matchAll(/marker-(\d+)-end/g), ([, found = '']) => found).at(-1)
+    await pause(turnMs)
+    return (response) => {
+      if (response.destroyed) return
+      response.on('finish', () => id !== undefined && reached.push(id))
+      if (!text.includes('"stream":true')) return void response.end('{}')
+      const choice = { index: 0, delta: { role: 'assistant', content: `Low water ${id}.` }, finish_reason: 'stop' }
+      const usage = { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10 }
+      const chunk = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [choice], usage }
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`)
+    }
   })
-  await new Promise<void>((listening) => void server.listen(0, '127.0.0.1', listening))
-  onFileEnd(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
-  return { url: `http://127.0.0.1:${port}/v1`, reached }
+  return { url: `${url}/v1`, reached }
 }
 
 async function startHookloom({ dir, effect }: Place): Promise<Receiver> {
