@@ -91,7 +91,7 @@ export interface Runner {
   probe?(signal: AbortSignal): Promise<Probe>
   /** False: its turns get no workspace, so no folder is made, and AGENTS.md is not read. */
   readonly usesWorkspace?: false
-  /** True: the agent can open files in the workspace, so the files of an item are written there. */
+  /** As in its definition. */
   readonly readsFiles?: true
   /**
    * Answers the requests to `<hooks.path>/runners/<name of the section>` on the hook port. The code checks the credential itself; one that follows in the
@@ -154,7 +154,7 @@ export function findServedSection(
 }
 
 /** What the code of a runner makes. */
-export type RunnerParts = Omit<Runner, 'id'>
+export type RunnerParts = Omit<Runner, 'id' | 'readsFiles'>
 
 /** What a client of a runner has changed. `by`: the name of the client in the section. `target`: what the act is about, such as an id. */
 export type RunnerAct = {
@@ -202,6 +202,8 @@ export type RunnerDefinition<Options = unknown> = {
   readonly options?: z.ZodType<Options>
   /** Of a built-in kind: the runners that need no section, by the name that agents use, with their options. A plugin has none. */
   readonly ready?: Readonly<Record<string, object>>
+  /** True: the agent can open files in the workspace, so the files of an item are written there. */
+  readonly readsFiles?: true
   /** Makes the runner of a section. Throws an error whose message names the key if the options cannot work. */
   create(options: Options, host: RunnerHost): RunnerParts
 }

@@ -58,7 +58,7 @@ describe('the types of the built package', () => {
     ['VerifierDefinition', 7],
     ['SimpleChannelDefinition', 10],
     ['FullChannelDefinition', 6],
-    ['RunnerDefinition', 6],
+    ['RunnerDefinition', 7],
     ['OutboxDefinition', 6],
     ['SourceDefinition', 8],
     ['SourceHost', 11],

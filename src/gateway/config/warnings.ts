@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { isLoopbackHost } from '../../base/http.ts'
 import { quoteShellWord } from '../../base/shell.ts'
 import { hasNoChannel, noChannelWarning } from '../../model/config/agents-rules.ts'
-import { findConfigWarnings } from '../../model/config/warnings.ts'
+import { findReferenceIssues } from './references.ts'
 import type { Config } from '../../model/config/config.ts'
 import { findMappingAgentId } from '../../model/config/rules.ts'
 import { formatPlacedIssue } from './config.ts'
@@ -106,7 +106,7 @@ function checkSharing({ store, agents, runners, hooks }: Config): ConfigFinding[
 
 function checkReferences(config: Config, text: string): ConfigFinding[] {
   const name = 'references'
-  const issues = findConfigWarnings(config)
+  const issues = findReferenceIssues(config)
   if (issues.length === 0) return [{ name, ok: true, detail: 'every agent, model, channel and mapping can be used' }]
   return issues.map((issue) => ({ name, ok: false, detail: formatPlacedIssue(issue, text) }))
 }

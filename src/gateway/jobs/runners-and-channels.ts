@@ -6,7 +6,7 @@ import { chooseRunner } from '../../model/config/plan-settings.ts'
 import { type ChannelsConfig, readChannelKeys } from '../../model/config/channels.ts'
 import type { Config } from '../../model/config/config.ts'
 import { noOwnParts, type OwnParts } from '../../model/plugin.ts'
-import type { OwnRunner, Runner, RunnerHost, RunnerState } from '../../model/runner.ts'
+import type { OwnRunner, Runner, RunnerDefinition, RunnerHost, RunnerState } from '../../model/runner.ts'
 import { channels as builtInChannels } from '../../plugins/channels/index.ts'
 import { createOwnChannel } from '../../plugins/channels/shared/own.ts'
 import { runners as builtInRunners } from '../../plugins/runners/index.ts'
@@ -90,13 +90,18 @@ function buildRunner(
   const ofPlugin = own.find(({ name }) => name === id)
   if (ofPlugin !== undefined) return createOwnRunner(ofPlugin, host)
   const section = Object.hasOwn(runners, id) ? runners[id] : undefined
-  if (section !== undefined) {
-    const { kind, ...options } = section
-    const found = builtInRunners.find(({ name }) => name === kind)
-    return found && { ...found.create(options, host), id }
+  if (section === undefined) {
+    const found = builtInRunners.find(({ ready = {} }) => Object.hasOwn(ready, id))
+    return found && toRunner(found, found.options?.parse(found.ready?.[id]), host)
   }
-  const found = builtInRunners.find(({ ready = {} }) => Object.hasOwn(ready, id))
-  return found && { ...found.create(found.options?.parse(found.ready?.[id]), host), id }
+  const { kind, ...options } = section
+  const found = builtInRunners.find(({ name }) => name === kind)
+  return found && toRunner(found, options, host)
+}
+
+function toRunner(definition: RunnerDefinition, options: unknown, host: RunnerHost): Runner {
+  const { readsFiles } = definition
+  return { ...definition.create(options, host), ...(readsFiles && { readsFiles }), id: host.id }
 }
 
 /** A built-in channel is there if it has a section, or needs none. */

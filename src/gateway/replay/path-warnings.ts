@@ -4,7 +4,7 @@ import { toErrorName } from '../../base/exceptions.ts'
 import { anyItem, type ConditionPath, formatPath, formatPlaceholder } from '../../base/path-text.ts'
 import type { Log } from '../../base/log.ts'
 import type { CompiledMapping } from '../../core/mapping/compile.ts'
-import { findConfigWarnings } from '../../model/config/warnings.ts'
+import { findReferenceIssues } from '../config/references.ts'
 import type { Generation } from '../generation/generation.ts'
 import { parseItemsPath } from '../../core/mapping/items.ts'
 import { findPlaceWarnings } from './place-warnings.ts'
@@ -118,7 +118,7 @@ export function createWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> &
         ...(await findPathWarnings({ ...parts, generation, maxKept: 0 })),
       ]
       const lines = [
-        ...findConfigWarnings(generation.config).map(({ text }) => text),
+        ...findReferenceIssues(generation.config).map(({ text }) => text),
         ...warnings.map(({ mappingId, text }) => `mapping "${mappingId}": ${text}`),
       ]
       for (const line of lines) if (!known.has(line)) log.warn({}, line)

@@ -9,7 +9,7 @@ import { type ConfigIssue, type ConfigPath, toIssue } from '../../core/model/iss
 import { findMappingAgentId } from './rules.ts'
 import type { Mapping } from '../../core/model/mapping.ts'
 import { normalizeHookName } from '../../core/model/mapping-rules.ts'
-import { chooseRunner, isForwarded, findModelFault } from './plan-settings.ts'
+import { isForwarded, findModelFault } from './plan-settings.ts'
 
 /** An unknown name is a warning, not an error: a request or a transform may still choose another one. */
 export function findConfigWarnings(config: Config): ConfigIssue[] {
@@ -30,50 +30,7 @@ export function findConfigWarnings(config: Config): ConfigIssue[] {
     ]),
     ...findRecipientIssues(config),
     ...findBudgetWarnings(config),
-    ...findAttachmentIssues(config),
   ]
-}
-
-/** Kinds of runners whose agents cannot open files of a workspace. Those of a plugin may open them. */
-const kindsWithoutFiles: readonly string[] = ['openclaw', 'workspace-agent', 'claude-routine', 'hermes', 'mcp-events']
-
-/** Reports a mailbox whose attachments no agent can open, or reach no run. */
-function findAttachmentIssues(config: Config): ConfigIssue[] {
-  const { hooks } = config
-  return (['gmail', 'imap'] as const).flatMap((name) => {
-    if (hooks[name]?.attachments !== true) return []
-    const why = opensFiles(config) ? describeLostFiles(name, config) : noOpener
-    return why === undefined ? [] : [toIssue(['hooks', name, 'attachments'], `has no effect, because ${why}`)]
-  })
-}
-
-const noOpener =
-  'no agent has a runner that opens files. Give one the runner claude or codex, or a runner of the kind "command".'
-
-function opensFiles(config: Config): boolean {
-  const { agents, runners } = config
-  const ids = ['main', ...agents.list.map(({ id }) => id)]
-  return ids.some((id) => {
-    const name = chooseRunner(config, id)
-    const kind = Object.hasOwn(runners, name) ? runners[name]?.kind : undefined
-    return name === 'claude' || name === 'codex' || (kind !== undefined && !kindsWithoutFiles.includes(kind))
-  })
-}
-
-/** Why no mail of the hook becomes a run; undefined if one may. A transform may choose another action. */
-function describeLostFiles(hook: string, { hooks }: Config): string | undefined {
-  const takers = hooks.mappings.flatMap((mapping, index) => {
-    const { path } = mapping.match
-    return path === undefined || normalizeHookName(path) === hook ? [{ mapping, index }] : []
-  })
-  // what follows a mapping without conditions is never reached
-  const last = takers.findIndex(({ mapping: { match } }) => Object.keys(match).every((key) => key === 'path'))
-  const reached = last === -1 ? takers : takers.slice(0, last + 1)
-  const mayRun = reached.some(({ mapping: { action, transform } }) => action === 'agent' || transform !== undefined)
-  const [first] = reached
-  if (first === undefined || mayRun || (last === -1 && hooks.presets.length > 0)) return undefined
-  const { mapping, index } = first
-  return `only a run gets files, and hooks.mappings[${index}] has the action "${mapping.action}". Set its action to "agent".`
 }
 
 function findAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {

@@ -61,6 +61,7 @@ export const commandRunner = defineRunner({
   name: 'command',
   about: 'A program that runs one turn.',
   options: CommandOptions,
+  readsFiles: true,
   ready: { claude: { profile: 'claude' }, codex: { profile: 'codex' } },
   create: createCommandRunner,
 })
@@ -72,7 +73,6 @@ export const commandRunner = defineRunner({
 function createCommandRunner(config: CommandOptions, { id, env }: RunnerHost): RunnerParts {
   const spec = buildCommandSpec(id, config, env)
   return {
-    readsFiles: true,
     run: (request, io) => runInWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
     probe: (signal) => runInWorkspace(undefined, (folder) => probe(spec, signal, folder)),
   }

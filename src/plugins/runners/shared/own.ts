@@ -49,6 +49,7 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
   const { id } = host
   if (own.kind === 'broken') return { ...createBrokenRunner(own.problem.detail), id }
   const { label, definition, options, describeThrown } = own
+  const files = definition.readsFiles === true ? { readsFiles: true as const } : {}
   const describe = (what: string) => `The runner ${label} ${what}`
   const describeException = (thrown: unknown) => describe(`threw ${describeThrown(thrown)}.`)
   const hide = createSecretMask(listConfigSecrets({ options }, []), '***')
@@ -56,7 +57,7 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
   try {
     parts = definition.create(options, { ...host, log: maskLog(host.log, hide), audit: maskAudit(host.audit, hide) })
   } catch (thrown) {
-    return { ...createBrokenRunner(describeException(thrown)), id }
+    return { ...createBrokenRunner(describeException(thrown)), ...files, id }
   }
   return {
     id,
@@ -76,8 +77,8 @@ export function createOwnRunner(own: OwnRunner, host: RunnerHost): Runner {
         return retryableFailure(describeException(thrown))
       }
     },
+    ...files,
     ...(parts.usesWorkspace === false && { usesWorkspace: false }),
-    ...(parts.readsFiles === true && { readsFiles: true }),
     ...guardProbe(parts, { describe, describeException }),
     ...limitOwnWork(parts, { describe, describeException, hide }),
   }

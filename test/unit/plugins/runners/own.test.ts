@@ -1,6 +1,6 @@
 // Runners of plugins: what their results and exceptions mean.
 import { expect, test } from 'vitest'
-import type { RunnerParts } from '../../../../src/model/runner.ts'
+import type { RunnerDefinition, RunnerParts } from '../../../../src/model/runner.ts'
 import { createOwnRunner } from '../../../../src/plugins/runners/shared/own.ts'
 import { toRunRequest } from '../../../e2e/runner-request.ts'
 import { createHost } from './stage.ts'
@@ -8,8 +8,8 @@ import { createHost } from './stage.ts'
 const io = { signal: new AbortController().signal, log() {} }
 const host = createHost({ id: 'polly' })
 
-function open(parts: RunnerParts) {
-  const definition = { name: 'parrot', about: 'x', create: () => parts }
+function open(parts: RunnerParts, more: Partial<RunnerDefinition> = {}) {
+  const definition = { name: 'parrot', about: 'x', create: () => parts, ...more }
   const options = { token: 'tk_0123456789' }
   const about = { kind: 'sound' as const, name: 'polly', label: 'p.ts' }
   return createOwnRunner(
@@ -35,6 +35,16 @@ test('a runner of a plugin may hand a turn to an agent that answers itself', asy
   expect(await runner.run(toRunRequest({}), io)).toEqual({ ...forwarded, detail: 'The key *** was accepted.' })
   const unnamed = open({ run: async () => ({ ...forwarded, id: '' }) })
   expect(await unnamed.run(toRunRequest({}), io)).toMatchObject({ status: 'error', retryable: true })
+})
+
+test('a runner of a plugin gets files if its definition says so, also while its code throws', () => {
+  const run: RunnerParts['run'] = async () => ({ status: 'ok', text: 'x' })
+  expect(open({ run }).readsFiles).toBeUndefined()
+  expect(open({ run }, { readsFiles: true }).readsFiles).toBe(true)
+  const create = () => {
+    throw new Error('no')
+  }
+  expect(open({ run }, { readsFiles: true, create }).readsFiles).toBe(true)
 })
 
 test('a probe that throws, or returns anything else, is a failure that names the plugin', async () => {
