@@ -2,32 +2,22 @@
 // and drops the rest without a word, because a loss of power may leave such a frame in the last commit. Two things show that more was there: a later
 // commit, which is only written after the fsync of the one before it, and the index of the log (-shm), which counts a commit after its fsync.
 // The format: https://www.sqlite.org/walformat.html.
-import { copyFileSync, readFileSync } from 'node:fs'
+import { closeSync, copyFileSync, openSync, readFileSync, readSync } from 'node:fs'
 import { describeFile } from './files.ts'
 
 const headerBytes = 32
 const frameHeaderBytes = 24
-
-type Log = {
-  readonly bytes: Buffer
-  readonly salts: Buffer
-  readonly frameBytes: number
-  readonly isHeaderIntact: boolean
-}
+/** What is in memory of a log at once; a whole one may have gigabytes. */
+const pieceBytes = 4 * 1024 * 1024
 
 /** What is wrong with the log; undefined if nothing is. No connection of this process may be open: to close the -shm would drop its locks. */
 export function findWalDamage(file: string): string | undefined {
-  const index = readIfThere(`${file}-shm`)
-  const bytes = readIfThere(`${file}-wal`)
-  const counted = index === undefined ? undefined : readIndex(index)
-  if (bytes === undefined || bytes.length < headerBytes + frameHeaderBytes)
-    return counted !== undefined && counted.frames > 0 ? describeLoss(0, counted.frames) : undefined
-  const log = readLog(bytes)
-  const intact = countCommitted(log)
-  if (counted !== undefined && counted.frames > intact && counted.salts.equals(log.salts))
-    return describeLoss(intact, counted.frames)
-  const durable = countDurable(log)
-  return durable > intact ? describeLoss(intact, durable) : undefined
+  const log = scanLog(`${file}-wal`)
+  if (log === 'unreadable') return undefined
+  const index = readIndex(`${file}-shm`)
+  const counted = index === undefined || (log.salts && !index.salts.equals(log.salts)) ? 0 : index.frames
+  const written = Math.max(counted, log.durable)
+  return written > log.intact ? describeLoss(log.intact, written) : undefined
 }
 
 /** Copies a damaged log before SQLite drops what it cannot read. Returns what an operator must know; undefined if the log is intact. */
@@ -49,17 +39,14 @@ function describeLoss(intact: number, written: number): string {
   return `its write-ahead log is damaged: of at least ${written} pages of commits, only the first ${intact} can be read`
 }
 
-function readIfThere(file: string): Buffer | undefined {
+/** The pages that the index counts and that are not in the database yet; undefined if there is no complete index. */
+function readIndex(file: string): { readonly frames: number; readonly salts: Buffer } | undefined {
+  let index: Buffer
   try {
-    return readFileSync(file)
+    index = readFileSync(file)
   } catch {
-    // without the file there is nothing to say; if it cannot be read, SQLite says why
     return undefined
   }
-}
-
-/** The pages that the index counts and that are not in the database yet; undefined if the index is not complete. */
-function readIndex(index: Buffer): { readonly frames: number; readonly salts: Buffer } | undefined {
   if (index.length < 136) return undefined
   const header = index.subarray(0, 48)
   // both copies are equal, except while a commit writes them
@@ -70,57 +57,79 @@ function readIndex(index: Buffer): { readonly frames: number; readonly salts: Bu
   return { frames: index.readUInt32LE(96) >= frames ? 0 : frames, salts: header.subarray(32, 40) }
 }
 
-function readLog(bytes: Buffer): Log {
-  const isLittle = (bytes.readUInt32BE(0) & 1) === 0
-  const [first, second] = sum(bytes.subarray(0, 24), [0, 0], isLittle)
-  const isHeaderIntact =
-    bytes.readUInt32BE(0) >>> 1 === 0x377f0682 >>> 1 &&
-    bytes.readUInt32BE(24) === first &&
-    bytes.readUInt32BE(28) === second
-  // a damaged header does not name the salts; the first frame has them too
-  const salts = isHeaderIntact ? bytes.subarray(16, 24) : bytes.subarray(headerBytes + 8, headerBytes + 16)
-  const pageBytes = bytes.readUInt32BE(8)
-  const frameBytes = frameHeaderBytes + (pageBytes >= 512 && pageBytes <= 65_536 ? pageBytes : 2_048)
-  return { bytes, salts, frameBytes, isHeaderIntact }
+type Scan = {
+  /** The frames up to the last commit that SQLite reads. */
+  intact: number
+  /** The frames up to the last commit that a later frame follows: it was durable before that frame was written. */
+  durable: number
+  /** Undefined if the log has no frame. */
+  readonly salts: Buffer | undefined
 }
 
-function* listFrames({ bytes, frameBytes }: Log): Generator<Buffer> {
-  for (let at = headerBytes; at + frameBytes <= bytes.length; at += frameBytes)
-    yield bytes.subarray(at, at + frameBytes)
+/** Unreadable: the system refuses to read it, and SQLite will say why. */
+function scanLog(file: string): Scan | 'unreadable' {
+  let fd: number
+  try {
+    fd = openSync(file, 'r')
+  } catch (thrown) {
+    const isMissing = thrown instanceof Error && 'code' in thrown && thrown.code === 'ENOENT'
+    return isMissing ? { intact: 0, durable: 0, salts: undefined } : 'unreadable'
+  }
+  try {
+    return scanFrames(fd)
+  } catch {
+    return 'unreadable'
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function scanFrames(fd: number): Scan {
+  const header = readPiece(fd, headerBytes + frameHeaderBytes, 0)
+  if (header.length < headerBytes + frameHeaderBytes) return { intact: 0, durable: 0, salts: undefined }
+  const isLittle = (header.readUInt32BE(0) & 1) === 0
+  let sums = sum(header.subarray(0, 24), [0, 0], isLittle)
+  let isIntact = header.readUInt32BE(0) >>> 1 === 0x377f0682 >>> 1 && isSum(header.subarray(24, 32), sums)
+  // a damaged header does not name the salts; the first frame has them too
+  const salts = Buffer.from(isIntact ? header.subarray(16, 24) : header.subarray(headerBytes + 8, headerBytes + 16))
+  const found: Scan = { intact: 0, durable: 0, salts }
+  let place = 0
+  let last = 0
+  for (const frame of listFrames(fd, header.readUInt32BE(8))) {
+    place += 1
+    const isOfLog = frame.subarray(8, 16).equals(salts)
+    if (isIntact) {
+      sums = sum(frame.subarray(frameHeaderBytes), sum(frame.subarray(0, 8), sums, isLittle), isLittle)
+      isIntact = isOfLog && isSum(frame.subarray(16, 24), sums)
+    }
+    if (!isOfLog) continue
+    found.durable = last
+    if (!isCommit(frame)) continue
+    last = place
+    if (isIntact) found.intact = place
+  }
+  return found
+}
+
+function* listFrames(fd: number, pageBytes: number): Generator<Buffer> {
+  const frameBytes = frameHeaderBytes + (pageBytes >= 512 && pageBytes <= 65_536 ? pageBytes : 2_048)
+  const wholeBytes = frameBytes * Math.floor(pieceBytes / frameBytes)
+  for (let start = headerBytes; ; start += wholeBytes) {
+    const piece = readPiece(fd, wholeBytes, start)
+    for (let at = 0; at + frameBytes <= piece.length; at += frameBytes) yield piece.subarray(at, at + frameBytes)
+    if (piece.length < wholeBytes) return
+  }
+}
+
+/** Shorter at the end of the file. */
+function readPiece(fd: number, bytes: number, start: number): Buffer {
+  const piece = Buffer.allocUnsafe(bytes)
+  return piece.subarray(0, readSync(fd, piece, 0, bytes, start))
 }
 
 const isCommit = (frame: Buffer) => frame.readUInt32BE(4) > 0
-
-/** The frames up to the last commit that SQLite reads. */
-function countCommitted(log: Log): number {
-  if (!log.isHeaderIntact) return 0
-  const isLittle = (log.bytes.readUInt32BE(0) & 1) === 0
-  let sums: Sums = [log.bytes.readUInt32BE(24), log.bytes.readUInt32BE(28)]
-  let committed = 0
-  let place = 0
-  for (const frame of listFrames(log)) {
-    place += 1
-    sums = sum(frame.subarray(frameHeaderBytes), sum(frame.subarray(0, 8), sums, isLittle), isLittle)
-    const isIntact = frame.readUInt32BE(16) === sums[0] && frame.readUInt32BE(20) === sums[1]
-    if (!isIntact || !frame.subarray(8, 16).equals(log.salts)) return committed
-    if (isCommit(frame)) committed = place
-  }
-  return committed
-}
-
-/** The frames up to the last commit that a later frame follows: it was durable before that frame was written. */
-function countDurable(log: Log): number {
-  let last = 0
-  let durable = 0
-  let place = 0
-  for (const frame of listFrames(log)) {
-    place += 1
-    if (!frame.subarray(8, 16).equals(log.salts)) continue
-    durable = last
-    if (isCommit(frame)) last = place
-  }
-  return durable
-}
+const isSum = (stored: Buffer, [first, second]: Sums) =>
+  stored.readUInt32BE(0) === first && stored.readUInt32BE(4) === second
 
 type Sums = readonly [number, number]
 

@@ -1,5 +1,5 @@
 // A row whose text was changed by something else than the store is never run or sent, and says so; the other rows go on.
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkIntegrity } from '../../../../src/cli/checks/store.ts'
@@ -131,5 +131,23 @@ describe('the log of a gateway that was killed', () => {
     const file = await killStore()
     cut(`${file}-wal`, 32)
     expect(findWalDamage(file)).toContain('only the first 0')
+  })
+
+  test('of a log that the system does not read, SQLite says what is wrong', async () => {
+    const file = await killStore()
+    rmSync(`${file}-wal`)
+    mkdirSync(`${file}-wal`)
+    expect(findWalDamage(file)).toBeUndefined()
+  })
+
+  test('a change behind the first four megabytes is found', async () => {
+    const file = await killStore()
+    const bytes = readFileSync(`${file}-wal`)
+    const [frameBytes, frames] = [bytes.readUInt32BE(8) + 24, 2_500]
+    const commit = bytes.subarray(bytes.length - frameBytes)
+    // SQLite reads up to the first frame without its checksum; later commits show that there were more
+    writeFileSync(`${file}-wal`, Buffer.concat([bytes, ...Array.from({ length: frames }, () => commit)]))
+    const written = (bytes.length - 32) / frameBytes + frames - 1
+    expect(findWalDamage(file)).toContain(`of at least ${written} pages of commits`)
   })
 })
