@@ -4,7 +4,7 @@ import { type Charset, findMarkedCharset, utf8, windows1252 } from '../../base/c
 import type { SentValue } from '../../base/json.ts'
 import { stringify } from '../../base/sent-json.ts'
 import { buildFormPayload } from './body.ts'
-import { createFormDecoder, splitUrlEncoded, unescapeBytes } from './form.ts'
+import { createFormDecoder, isUtf8Form, splitUrlEncoded } from './form.ts'
 import { parseMultipart } from './multipart.ts'
 import { Problem } from './problem.ts'
 import { type Accepts, chooseSyntax, isFormType, readCharset, requireCharset, type SentBody } from './syntax.ts'
@@ -82,10 +82,7 @@ function convertForm(
   declared: Charset | undefined,
   jsonFields: readonly string[] = [],
 ): ConvertedBody | undefined {
-  if (jsonFields.length === 0 && (declared === undefined || declared === utf8)) {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-    if (!/%[89a-f]|[\u0080-\u00ff]/i.test(text) || isUtf8(unescapeBytes(text))) return undefined
-  }
+  if (jsonFields.length === 0 && (declared === undefined || declared === utf8) && isUtf8Form(bytes)) return undefined
   const fields = splitUrlEncoded(bytes)
   const { readName, readValue } = createFormDecoder(fields, declared)
   const named = fields.map((field): [string, string] => [readName(field), readValue(field)])

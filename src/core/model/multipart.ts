@@ -29,7 +29,7 @@ export function parseMultipart(
   const parts = splitParts(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), boundary)
   const { readName, readValue } = createFormDecoder(parts, declared)
   const toFile = (part: Part, { name, type }: NonNullable<Part['file']>): SentObject => {
-    const size = part.value.byteLength
+    const size = part.value.length
     const isText = /^text\/|[/+](json|xml)\b/.test(type) && size <= maxTextBytes
     return { name, type, size, ...(isText ? { text: readValue(part) } : {}) }
   }
@@ -82,11 +82,11 @@ function parsePart(bytes: Buffer): Part {
   if (name === undefined) throw toIncompleteProblem()
   const type = headers.get('content-type')
   const isBase64 = headers.get('content-transfer-encoding')?.trim().toLowerCase() === 'base64'
-  const content = bytes.subarray(blank + 4)
+  const content = bytes.toString('latin1', blank + 4)
   const fileName = disposition.get('filename')
   return {
-    name: Buffer.from(name, 'latin1'),
-    value: isBase64 ? Buffer.from(content.toString('latin1'), 'base64') : content,
+    name,
+    value: isBase64 ? Buffer.from(content, 'base64').toString('latin1') : content,
     charset: readCharset(type),
     file:
       fileName === undefined
