@@ -93,6 +93,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   const presence = createPresence({ probe, onLost, onFound: () => note(undefined) })
   let trouble: string | undefined
   let opening: Promise<void> | undefined
+  let isPrepared = false
   let checkedAt = Number.NEGATIVE_INFINITY
   let rechecking: Promise<unknown> | undefined
 
@@ -103,14 +104,26 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     else log.error({}, now)
   }
 
-  /** A gateway must not use a server that is read-only, or that would lose committed rows. Returns the version of the server. */
+  /**
+   * A gateway must not use a server that is read-only, or that would lose committed rows, or a schema that a newer gateway has migrated since:
+   * its rules may be others. Returns the version of the server.
+   */
   async function check(query: Query): Promise<string> {
     if (readOnly) return ''
     checkedAt = performance.now()
     const { version, isReadOnly, faults } = await readSettings(query)
     if (isReadOnly) throw Object.assign(new Error('read-only'), { code: readOnlyCode })
     if (faults.length > 0) throw new UnfitDatabase(`In ${shown}, ${faults.join(' ')}`)
+    if (isPrepared) await checkNotNewer(query)
     return version
+  }
+
+  async function checkNotNewer(query: Query): Promise<void> {
+    try {
+      await isMigrated(query, shown)
+    } catch (error) {
+      throw error instanceof Problem ? new UnfitDatabase(error.message) : error
+    }
   }
 
   /** Probes with a new connection: those of the pool may wait for answers that the network lost. */
@@ -162,8 +175,9 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     const prepared = ownLimits ?? limits
     if (how === 'nothing') return
     if (how === 'check') return inTransaction(({ query }) => checkVersion(query, shown), prepared, usualMs)
-    if (await inTransaction(({ query }) => isMigrated(query, shown), prepared, usualMs)) return
-    await retryConflicts(() => inTransaction(({ query }) => migrate(query, shown), patient, patient.answerMs))
+    if (!(await inTransaction(({ query }) => isMigrated(query, shown), prepared, usualMs)))
+      await retryConflicts(() => inTransaction(({ query }) => migrate(query, shown), patient, patient.answerMs))
+    isPrepared = true
   }
 
   function describeOutage(error: unknown): string {

@@ -74,6 +74,18 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
     expect(connections.trouble()).toBeUndefined()
   })
 
+  test('a gateway that runs stops using a database that a newer version has migrated, and the operator is told to update it', async () => {
+    const { connections, schema } = await createStage()
+    await connections.open()
+    await withDatabase((client) => client.query(`UPDATE ${schema}.hookloom_schema SET version = version + 1`))
+    await expect
+      .poll(() => connections.query('SELECT 1').catch((error: unknown) => error))
+      .toMatchObject({ code: 'store-unavailable', message: 'The store cannot be used now.', retryAfterSeconds: 30 })
+    expect(connections.trouble()).toMatch(/was written by a newer hookloom \(schema \d+; .* Update hookloom/)
+    await withDatabase((client) => client.query(`UPDATE ${schema}.hookloom_schema SET version = version - 1`))
+    await expect.poll(() => connections.query('SELECT 1 AS one').catch(() => [])).toEqual([{ one: 1 }])
+  })
+
   test('a database that is read-only, as a standby is, is reported as trouble, not as a fault of the delivery', async () => {
     const { connections } = await createStage('-c default_transaction_read_only=on ')
     await expect(connections.query('SELECT 1')).rejects.toMatchObject({ message: 'The store cannot be reached now.' })
