@@ -3,6 +3,7 @@ import type { Database } from './driver.ts'
 
 const deliverySums = 'NULL AS sum, NULL AS request_sum'
 const jobSums = 'NULL AS sum, NULL AS work_sum'
+const jobFlow = 'NULL AS flow, NULL AS ended_by, NULL AS labels, NULL AS budget, 0 AS queued_again, NULL AS failures'
 
 /** The columns and tables that an older file lacks, each with the migration that added it. */
 const views: readonly (readonly [migration: number, sql: string])[] = [
@@ -32,10 +33,8 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
     'CREATE TEMP VIEW flow_keys AS SELECT NULL AS id, NULL AS state, NULL AS rank, NULL AS due_at, NULL AS line WHERE false',
   ],
   [14, 'CREATE TEMP VIEW endings AS SELECT NULL AS job_seq WHERE false'],
-  [
-    14,
-    `CREATE TEMP VIEW jobs AS SELECT *, NULL AS flow, NULL AS ended_by, NULL AS labels, NULL AS budget, 0 AS queued_again, NULL AS failures, ${jobSums} FROM main.jobs`,
-  ],
+  [3, `CREATE TEMP VIEW jobs AS SELECT *, NULL AS failing_since, ${jobFlow}, ${jobSums} FROM main.jobs`],
+  [14, `CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, ${jobFlow}, ${jobSums} FROM main.jobs`],
   [
     15,
     `CREATE TEMP VIEW quarantine AS SELECT ${'seq id received_at hook refusal key_id sealed'

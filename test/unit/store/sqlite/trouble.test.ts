@@ -213,17 +213,19 @@ describe('trouble with the file of a store', () => {
     await expect(store.append(small())).rejects.toMatchObject({ message: /is not a database/ })
   })
 
-  test('a store file of a newer hookloom is refused at the start, and by a reader', async () => {
+  test('a store file of a newer hookloom is refused at the start, and by a reader, and not written', async () => {
     const file = join(newFolder(), 'x.db')
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
     db.exec('PRAGMA user_version = 99')
     db.close()
+    const bytes = readFileSync(file)
     const newer = {
       code: 'config-invalid',
       message: expect.stringMatching(/x\.db was written by a newer hookloom \(schema 99;/),
     }
     await expect(openStore(file).ready()).rejects.toMatchObject(newer)
     await expect(createSqliteReader({ file }).deliveries({ limit: 1 })).rejects.toMatchObject(newer)
+    expect(readFileSync(file).equals(bytes)).toBe(true)
   })
 })
 
