@@ -23,6 +23,7 @@ olderStores('sqlite', async (dump = '') => {
   }
   return {
     rows,
+    version: async () => Number((await rows('PRAGMA user_version'))[0]?.['user_version']),
     schema: () => rows('SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name'),
     open(clock) {
       const store = createSqliteStore({ file, clock })

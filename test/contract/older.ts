@@ -12,6 +12,8 @@ import { accepted, newDelivery, newJob, planned } from './stage.ts'
 export type OlderStage = {
   /** Rows of the tables, read without the code of the store. */
   rows(sql: string): Promise<Row[]>
+  /** The number of migrations. */
+  version(): Promise<number>
   /** The tables and indexes, read without the code of the store. */
   schema(): Promise<unknown>
   open(clock: Clock): OpenedStore
@@ -30,6 +32,13 @@ export function olderStores(engine: string, open: (dump?: string) => Promise<Old
   describe.skipIf(skipped !== undefined)(
     `${engine}: stores of older versions${skipped ? ` (skipped: ${skipped})` : ''}`,
     () => {
+      test('there is a store of the newest schema, for the versions after it', async () => {
+        const stage = await open()
+        await stage.open(Date.now).ready()
+        const versions = files.map((name) => Number(/\d+/.exec(name)?.[0]))
+        expect(versions, 'Run keep-store.test.ts with UPDATE_STORES=1.').toContain(await stage.version())
+      })
+
       test.for(files)('%s shows what it has before and after its update', async (name) => {
         const stage = await open(readDump(name))
         const before = await readTables(stage)
@@ -47,8 +56,11 @@ export function olderStores(engine: string, open: (dump?: string) => Promise<Old
         // the owner of a file queues what a killed one ran; on Postgres, the lease has to end first
         const { jobs, ...others } = await readStates(store, before)
         expect(others).toMatchObject({ deliveries: before.deliveries, events: before.events })
-        const toWaiting = ({ id, state }: Row) => ({ id, state: state === 'running' ? 'queued' : state })
-        expect(jobs.map(toWaiting)).toEqual(before.jobs.map(toWaiting))
+        for (const [index, { id, state }] of before.jobs.entries()) {
+          // a newer request of its flow may have replaced it while it ran
+          const states = state === 'running' ? ['running', 'queued', 'superseded'] : [state]
+          expect({ id: jobs[index]?.id, state: jobs[index]?.state }).toEqual({ id, state: expect.toBeOneOf(states) })
+        }
       })
 
       test.for(files)('%s has the tables of a new store after its update, and its work is done once', async (name) => {

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { olderStores } from './older.ts'
-import { newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
+import { keptSchema, newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
 
 const described = [
   `SELECT table_name, column_name, data_type, is_nullable, column_default, is_identity FROM information_schema.columns
@@ -16,10 +16,10 @@ const described = [
 olderStores(
   'postgres',
   async (dump = '') => {
-    const { url, drop } = await newSchema()
+    const { url, schema, drop } = await newSchema()
     const rows = (sql: string) =>
       withDatabase(async (client) => (await client.query<Record<string, string>>(sql)).rows, url)
-    await rows(dump)
+    await rows(dump.replaceAll(keptSchema, schema))
     const closes: (() => Promise<void>)[] = []
     onTestFinished(async () => {
       for (const close of closes) await close()
@@ -27,6 +27,7 @@ olderStores(
     })
     return {
       rows,
+      version: async () => Number((await rows('SELECT version FROM hookloom_schema'))[0]?.['version']),
       schema: () => Promise.all(described.map(rows)),
       open(clock) {
         const store = createPostgresStore({ url, now: () => `${clock()}::bigint` })

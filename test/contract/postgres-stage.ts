@@ -8,6 +8,9 @@ import { onFileEnd } from '../file-end.ts'
 
 export const databaseUrl = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
 
+/** The name of the schema in a kept dump, where a function names it. */
+export const keptSchema = 'older_store'
+
 export async function withDatabase<Result>(
   work: (client: Client) => Promise<Result>,
   at: string = databaseUrl,
