@@ -24,7 +24,12 @@ export default defineConfig({
   ...tests,
   test: {
     ...all,
-    include: [...list('long', long), ...list('e2e', e2e), 'test/property/*.test.ts'],
+    include: [
+      ...list('long', long),
+      ...list('e2e', e2e),
+      ...list('contract', 'older|postgres-older'),
+      'test/property/*.test.ts',
+    ],
     env: {
       ...all.env,
       HOOKLOOM_SEED: seed,

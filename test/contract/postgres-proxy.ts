@@ -9,6 +9,8 @@ export type Proxy = {
   cutAfter(bytes: number | undefined): void
   /** True: discards all bytes from the server. */
   loseAnswers(isLost: boolean): void
+  /** Cuts the connection of the next transaction that sends this text, when the server has committed it, and discards that answer. Resolves then. */
+  loseCommitOf(text: string): Promise<void>
   /** Refuses new connections, and cuts all others. */
   close(): Promise<void>
   open(): Promise<void>
@@ -20,6 +22,9 @@ export type Proxy = {
   maxBytes(): number
 }
 
+/** ReadyForQuery outside of a transaction: whatever the client began has ended. */
+const committed = Buffer.from('Z\0\0\0\u0005I')
+
 /** Creates a proxy, which is closed at the end of the test file. */
 export async function createProxy(url: string): Promise<Proxy> {
   const { hostname, port } = new URL(url)
@@ -29,6 +34,7 @@ export async function createProxy(url: string): Promise<Proxy> {
   let count = 0
   let most = 0
   const cutting: (() => void)[] = []
+  const losing = new Map<string, () => void>()
 
   function cut(near: Socket): void {
     near.destroy()
@@ -51,9 +57,19 @@ export async function createProxy(url: string): Promise<Proxy> {
         })
     }
     if (ownLimit === 0) cut(near)
+    let lost: string | undefined
+    near.on('data', (bytes: Buffer) => {
+      lost ??= [...losing.keys()].find((text) => bytes.includes(text))
+    })
     near.pipe(far)
     far.on('data', (bytes: Buffer) => {
       if (isLosing) return
+      if (lost !== undefined && bytes.includes(committed)) {
+        near.destroy()
+        losing.get(lost)?.()
+        losing.delete(lost)
+        return
+      }
       const rest = ownLimit === undefined ? bytes : bytes.subarray(0, Math.max(0, ownLimit - received))
       received += bytes.length
       most = Math.max(most, received)
@@ -83,6 +99,7 @@ export async function createProxy(url: string): Promise<Proxy> {
     url: url.replace(/@[^/]*\//, `@127.0.0.1:${own}/`),
     cutAfter: (bytes) => void (limit = bytes),
     loseAnswers: (isLost) => void (isLosing = isLost),
+    loseCommitOf: (text) => new Promise((done) => void losing.set(text, done)),
     close: shut,
     open: async () => void (await startListening(own)),
     waitForCut: () => new Promise((done) => void cutting.push(done)),

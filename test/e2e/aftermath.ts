@@ -48,7 +48,7 @@ export async function expectEachOnce(dir: string, acknowledged: readonly Sent[])
   }
 }
 
-export async function expectEachOnceIn(reader: StoreReader, acknowledged: readonly Sent[]): Promise<void> {
+async function expectEachOnceIn(reader: StoreReader, acknowledged: readonly Sent[]): Promise<void> {
   const records = await reader.deliveries(all)
   const byId = new Map(records.map((record) => [record.deliveryId, record]))
   const lost = acknowledged.filter(({ deliveryId }) => !byId.has(deliveryId))

@@ -1,7 +1,8 @@
 // Senders like real providers: they repeat each delivery with the same key until the answer is 200, and record acknowledged deliveries.
 import { EventEmitter, once } from 'node:events'
 import { Agent, request } from 'node:http'
-import type { Gateway } from './gateway.ts'
+import type { History } from '../history/history.ts'
+import { type Gateway, hookToken } from './gateway.ts'
 
 export type Sent = {
   readonly kind: 'wake' | 'agent' | 'mapped' | 'rolled' | 'ordered'
@@ -17,6 +18,8 @@ type Load = {
   close(): void
   /** Starts no new delivery. Resolves with all acknowledged ones when every started delivery is acknowledged. */
   finish(): Promise<readonly Sent[]>
+  /** After `finish`, sends the newest acknowledged deliveries again, at most so many. */
+  repeat(gateway: Pick<Gateway, 'url' | 'token'>, limit: number): Promise<void>
   readonly acknowledged: readonly Sent[]
   /** Statuses that were neither 200 nor 503. */
   readonly unexpected: readonly number[]
@@ -28,13 +31,16 @@ type LoadOptions = {
   readonly kinds?: readonly Sent['kind'][]
   /** The characters that are added to each text. */
   readonly padding?: number
+  /** Records each attempt, and looks at one run of eight, as the answer came. */
+  readonly history?: History
 }
 
 /** `mapped` and `rolled` are mappings on these paths whose message is the field `text`. Half of the usual kinds are wakes. */
 export function createLoad(options: LoadOptions): Load {
-  const { connections, pickBelow, kinds = ['wake', 'wake', 'agent', 'mapped'], padding = 0 } = options
+  const { connections, pickBelow, kinds = ['wake', 'wake', 'agent', 'mapped'], padding = 0, history } = options
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const acknowledged: Sent[] = []
+  const bodies = new Map<string, string>()
   const unexpected: number[] = []
   const state: { gate: { url: string; token: string } | undefined; budget: number; finishing: boolean } = {
     gate: undefined,
@@ -58,15 +64,25 @@ export function createLoad(options: LoadOptions): Load {
     for (;;) {
       while (state.gate === undefined) await waitForChange()
       const { url, token } = state.gate
-      const answer = await postOnce(agent, `${url}/${kind}`, { token, key, body }).catch(() => undefined)
+      const answer = await attempt(`${url}/${kind}`, { token, key, body })
       if (answer?.status === 200) {
         acknowledged.push({ kind, text, deliveryId: answer.deliveryId })
+        bodies.set(text, body)
+        if (answer.runId !== '' && acknowledged.length % 8 === 0)
+          await history?.look(answer.runId, (run) => askRun(url, run))
         return
       }
       if (answer !== undefined && answer.status !== 503) unexpected.push(answer.status)
       // the sender waits for a change, because it would retry in a tight loop while the gateway is gone
       if (answer === undefined && state.gate?.url === url) await waitForChange()
     }
+  }
+
+  async function attempt(url: string, options: PostOptions) {
+    const end = history?.invoke(options.key)
+    const answer = await postOnce(agent, url, options).catch(() => undefined)
+    end?.(answer)
+    return answer
   }
 
   const senders = Promise.all(Array.from({ length: connections }, sendAll))
@@ -87,6 +103,11 @@ export function createLoad(options: LoadOptions): Load {
       agent.destroy()
       return acknowledged
     },
+    async repeat({ url, token }, limit) {
+      for (const { kind, text } of acknowledged.slice(-limit))
+        await attempt(`${url}/${kind}`, { token, key: text.replace(/x+$/, ''), body: bodies.get(text) ?? '' })
+      agent.destroy()
+    },
     acknowledged,
     unexpected,
   }
@@ -101,8 +122,14 @@ function toDelivery(number: number, kind: Sent['kind'], padding: number) {
 
 type PostOptions = { token: string; key: string; body: string }
 
+/** Asks for a run on the hook port. */
+export function askRun(url: string, run: string): Promise<Response> {
+  const signal = AbortSignal.timeout(10_000)
+  return fetch(`${url}/runs/${run}`, { headers: { authorization: `Bearer ${hookToken}` }, signal })
+}
+
 export function postOnce(agent: Agent, url: string, { token, key, body }: PostOptions) {
-  return new Promise<{ status: number; deliveryId: string }>((resolve, reject) => {
+  return new Promise<{ status: number; deliveryId: string; runId: string }>((resolve, reject) => {
     const headers = {
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
@@ -116,7 +143,8 @@ export function postOnce(agent: Agent, url: string, { token, key, body }: PostOp
       res.once('end', () => {
         // an answer that the kill cut off does not count
         if (!res.complete) return reject(new Error('cut off'))
-        resolve({ status: res.statusCode ?? 0, deliveryId: /"deliveryId":"([^"]+)"/.exec(text)?.[1] ?? '' })
+        const read = (name: string) => new RegExp(`"${name}":"([^"]+)"`).exec(text)?.[1] ?? ''
+        resolve({ status: res.statusCode ?? 0, deliveryId: read('deliveryId'), runId: read('runId') })
       })
     })
     req.once('timeout', () => req.destroy(new Error('no answer')))

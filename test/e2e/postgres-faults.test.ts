@@ -1,11 +1,14 @@
 // Two gateways on one Postgres, each behind a failing network. Failures of the database or the network cost answers, never deliveries.
 import { randomUUID } from 'node:crypto'
+import { Agent } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { createProxy } from '../contract/postgres-proxy.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { createHistory } from '../history/history.ts'
 import { hookToken } from './gateway.ts'
 import { startInside } from './inside.ts'
+import { postOnce } from './load.ts'
 
 let closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -68,6 +71,37 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
     expect(twice).toEqual([])
     const stored = new Set((await queryDatabase('SELECT id FROM deliveries')).map(({ id }) => id))
     expect(answers.filter(({ status, deliveryId }) => status === 200 && !stored.has(deliveryId))).toEqual([])
+  })
+
+  test('a request whose commit is done and whose answer is cut off is one delivery with one run, whoever gets its repetition', async () => {
+    const { start, queryDatabase } = await openDatabase()
+    const gateways = [await start(), await start()] as const
+    const history = createHistory('lost-commits')
+    const agent = new Agent()
+    const sendOnce = async (key: string, to: number) => {
+      const end = history.invoke(key)
+      const options = { token: hookToken, key, body: JSON.stringify({ message: key, deliver: false }) }
+      const url = gateways[to % 2 === 0 ? 0 : 1].url
+      const answer = await postOnce(agent, `${url}/agent`, options).catch(() => undefined)
+      end(answer)
+      return answer?.status
+    }
+    for (let n = 0; n < 20; n += 1) {
+      const key = `lost-commit-${n}.`
+      const isCut = gateways[0].proxy.loseCommitOf(key)
+      const first = await sendOnce(key, 0)
+      await isCut
+      expect(first).toBe(503)
+      await expect.poll(() => sendOnce(key, n)).toBe(200)
+      expect(await sendOnce(key, n + 1)).toBe(200)
+    }
+    agent.destroy()
+    for (const { key } of await queryDatabase(
+      `SELECT substr(dedupe_key, 5) AS key FROM deliveries JOIN jobs ON jobs.delivery_seq = deliveries.seq`,
+    ))
+      history.effect(String(key), 'table')
+    for (const { id } of await queryDatabase('SELECT id FROM deliveries')) history.listed(String(id))
+    expect(history.judge()).toMatchObject({ acknowledged: 20, unknown: expect.any(Number), effects: 20, repeated: 0 })
   })
 
   test('a gateway stops within a minute while answers of the database are lost', async () => {

@@ -1,12 +1,14 @@
 // After `kill -9` at any moment, nothing acknowledged is lost, and nothing recorded is repeated.
 import { expect, test } from 'vitest'
-import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
+import { drain, findDamage } from '../e2e/aftermath.ts'
 import { type Gateway, startGateway } from '../e2e/gateway.ts'
-import { createDice, createLoad } from '../e2e/load.ts'
+import { askRun, createDice, createLoad } from '../e2e/load.ts'
 import { count } from '../counts.ts'
+import { createHistory, recordStored, startWitness } from '../history/history.ts'
 import { seed, withSeed } from '../seed.ts'
 
 const kills = 20
+const key = /delivery-\d+\./g
 /** The maximum number of deliveries that are begun before each kill, so that the work that is left at the end fits into the time of the test. */
 const perRound = 250
 
@@ -15,26 +17,40 @@ test(
   { timeout: 180_000 },
   async (context) => {
     const pickBelow = createDice(seed)
-    const load = createLoad({ connections: 16, pickBelow })
+    const history = createHistory('crash')
+    const load = createLoad({ connections: 16, pickBelow, history })
     const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
-    let gateway: Gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
+    let gateway: Gateway = await startGateway({
+      config: { hooks: { mappings: [mapping] }, ...(await startWitness(history, key)) },
+    })
     const { dir } = gateway
     await withSeed(async () => {
       for (let kill = 0; kill < kills; kill++) {
         load.open(gateway, perRound)
         await wait(50 + pickBelow(1_451))
         load.close()
-        await gateway.kill()
-        expect(findDamage(dir)).toEqual([])
-        gateway = await startGateway({ dir })
+        await history.during('kill', async () => {
+          await gateway.kill()
+          expect(findDamage(dir)).toEqual([])
+          gateway = await startGateway({ dir })
+        })
       }
       load.open(gateway, 0)
       const acknowledged = await load.finish()
       expect(load.unexpected).toEqual([])
       expect(acknowledged.length).toBeGreaterThan(kills * 20)
       await drain(dir)
-      await expectEachOnce(dir, acknowledged)
-      count(context, { acknowledged: acknowledged.length, lost: 0, twice: 0, kills })
+      await recordStored(history, { dir, ask: (run) => askRun(gateway.url, run) })
+      await load.repeat(gateway, 200)
+      const { unknown, repeated } = history.judge()
+      count(context, {
+        acknowledged: acknowledged.length,
+        lost: 0,
+        twice: 0,
+        kills,
+        unknown,
+        'repeated turns': repeated,
+      })
       expect(await gateway.stop()).toBe(0)
       expect(findDamage(dir)).toEqual([])
     })

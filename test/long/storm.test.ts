@@ -12,8 +12,8 @@ test.skipIf(whyNoCluster !== undefined)(
   `a storm over three gateways on one Postgres loses no acknowledged delivery, repeats no effect and keeps the order${skipped}`,
   { timeout: 1_200_000 },
   async (context) => {
-    const acknowledged = await withSeed(() => runStorm({ seed, ...faults, rate: 25 }))
+    const { acknowledged, unknown, repeated } = await withSeed(() => runStorm({ seed, ...faults, rate: 25 }))
     expect(acknowledged).toBeGreaterThan(1_000)
-    count(context, { acknowledged, lost: 0, twice: 0, ...faults })
+    count(context, { acknowledged, lost: 0, twice: 0, ...faults, unknown, 'repeated turns': repeated })
   },
 )
