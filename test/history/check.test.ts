@@ -62,6 +62,7 @@ test.for<[string, RegExp, Entry[]]>([
     /^undone: run-a/,
     [...a, effect('a'), ...look(1, 'a', 'done'), ...look(2, 'a', 'queued')],
   ],
+  ['a run that died', /^not done: the run of a is dead/, [...a, effect('a'), ...look(1, 'a', 'dead'), listed('a')]],
   ['an effect that nobody asked for', /^unasked: line 1 is an effect of a/, [effect('a')]],
   ['an effect before its request', /^unasked: line 1/, [effect('a'), ...a]],
   ['a delivery that nobody sent', /^unasked: delivery-b/, [...a, effect('a'), listed('a'), listed('b')]],

@@ -75,6 +75,7 @@ export function check(entries: readonly Entry[]): Verdict {
     ...findRepetitionsAfterEnd(answers, effects, looks),
     ...findUnseen(answers, looks),
     ...findReordered(pick('invoke'), pick('effect')),
+    ...(listed.length === 0 ? [] : findUndone(answers, looks)),
     ...(listed.length === 0 ? [] : findWronglyListed(answers, pick('unknown'), listed)),
   ]
   const all = [...effects.values()]
@@ -163,6 +164,15 @@ function findUnseen(answers: Answers, looks: readonly Look[]): string[] {
     if (state === 'done') done.set(run, Math.min(end, line))
     else if (end < asked) return [`undone: ${run} was done in line ${end} and is ${state} in line ${line}`]
     return []
+  })
+}
+
+/** At the end of the load, each acknowledged run that somebody looked at is done. */
+function findUndone(answers: Answers, looks: readonly Look[]): string[] {
+  const last = new Map(looks.map(({ run, state, line }) => [run, { state, line }]))
+  return [...answers].flatMap(([key, [first]]) => {
+    const { state = 'done', line } = last.get(first?.run ?? '') ?? {}
+    return state === 'done' ? [] : [`not done: the run of ${key} is ${state} at the end, in line ${line}`]
   })
 }
 
