@@ -13,7 +13,7 @@ import { selectWaitedFor } from './rules.ts'
 import { countChanged, type Dialect, run, type Script } from './script.ts'
 import type { Store } from './store.ts'
 import { readSpent } from './spent.ts'
-import { readTroubles, tryNow } from './troubles.ts'
+import { tryNow } from './troubles.ts'
 import { trimTranscript } from './trim.ts'
 import { startTurn } from './turns.ts'
 import { countQueued, countWaits, readWaits } from './waits.ts'
@@ -120,7 +120,6 @@ export function createPlainReads(dialect: Dialect, selectJob: string) {
     },
     openJobs: (query) =>
       readNewest(`state IN ('queued', 'running') AND ended_at IS NULL AND delivery_seq IS NOT NULL`, query),
-    troubles: (query) => readTroubles(query, dialect),
     waitCounts: countWaits,
     *waitedFor() {
       return (yield* run(selectWaitedFor)).map(({ name }) => String(name))

@@ -350,7 +350,9 @@ describe.skipIf(whyNoPostgres)(
       // not copied: the catalog and the keys of flows follow from other rows, and the next owner fills the other tables anew
       expect(listOthers(ofSqlite)).toEqual([
         'catalog',
+        'causes',
         'event_times',
+        'failed_runs',
         'flow_keys',
         'flow_lines',
         'jobs_of',
@@ -363,6 +365,7 @@ describe.skipIf(whyNoPostgres)(
       ])
       // the rows of requests and job_parts are copied with those of deliveries and jobs
       expect(listOthers(rows.map(({ tablename }) => tablename))).toEqual([
+        'failed_runs',
         'flow_keys',
         'flow_lines',
         'hookloom_schema',

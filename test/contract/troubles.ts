@@ -75,6 +75,16 @@ export function describeTroubles(stage: () => Stage): void {
       expect(await list()).toEqual([])
     })
 
+    test('a run whose delivery is deleted is no trouble, and the others with its error keep their number', async () => {
+      const { store, clock } = stage()
+      await fail('gone', 'dead')
+      clock.advance(60_000)
+      const kept = await fail('gone', 'dead')
+      await store.sweep(30_000)
+      const troubles = await store.troubles({ limit: 9, each: 9 })
+      expect(troubles.map(({ deliveryId, count }) => [deliveryId, count])).toEqual([[kept.id, 1]])
+    })
+
     test('tryNow() makes the failing runs of a delivery due at once, and no other run', async () => {
       const { store, clock } = stage()
       const first = await fail('503 from upstream', 'retry')

@@ -2,6 +2,7 @@
 import { Problem } from '../../core/model/problem.ts'
 import type { Row } from '../rows.ts'
 import { deletionSchema } from './deliveries.ts'
+import { failedRunsSchema } from './troubles.ts'
 import { flowSchema } from './flow.ts'
 import { auditSchema, awaitsSchema, budgetsSchema, quarantineSchema } from './tables.ts'
 
@@ -225,6 +226,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE jobs ADD COLUMN failures text',
   failing,
   awaitsSchema,
+  failedRunsSchema,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

@@ -25,6 +25,7 @@ import { selectNextFlow } from '../flow.ts'
 import { readTaskUsage } from './budgets.ts'
 import type { Query } from './pool.ts'
 import { dialect, runScript } from './flow.ts'
+import { readTroubles } from './troubles.ts'
 import { eachHead, heads, whereDue, whereFree, selectJob } from './jobs.ts'
 
 type Reads = Omit<StoreReader, 'close'> &
@@ -181,6 +182,7 @@ export function createReads(
       Number(
         (await patientQuery('SELECT count(*) AS count FROM deliveries WHERE state = $1', state))[0]?.['count'] ?? 0,
       ),
+    troubles: (asked) => readTroubles(query, asked),
     waitingBytes: () => sumWaitingBytes(query),
     openDeliveries: async ({ limit, waitsFor, state, id, after, notFailedBy }) => {
       const seq = after === undefined ? 0 : (await one('SELECT seq FROM deliveries WHERE id = $1', after))?.['seq']

@@ -6,6 +6,7 @@ import { flowSchema } from './flow.ts'
 import { auditSchema, awaitsSchema, budgetsSchema, quarantineSchema, repeatsSchema } from './tables.ts'
 import { nodesSchema } from './nodes.ts'
 import { sumsSchema } from './sums.ts'
+import { failedRunsSchema } from './troubles.ts'
 import { catalogSchema, completeFirstCatalog, eventTimesSchema, listedByHook } from './catalog.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
@@ -215,6 +216,7 @@ const migrations: readonly string[] = [
   listedByHook,
   awaitsSchema,
   sumsSchema,
+  failedRunsSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

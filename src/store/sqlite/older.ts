@@ -1,5 +1,6 @@
 // Reads a file that an older gateway still owns: temporary views, which are in memory, give its tables the columns of this version.
 import type { Database } from './driver.ts'
+import { failedRunsViews } from './troubles.ts'
 
 const deliverySums = 'NULL AS sum, NULL AS request_sum'
 const jobSums = 'NULL AS sum, NULL AS work_sum'
@@ -68,6 +69,7 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
   [26, `CREATE TEMP VIEW IF NOT EXISTS deliveries AS SELECT *, ${deliverySums} FROM main.deliveries`],
   [26, `CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, ${jobSums} FROM main.jobs`],
   [26, 'CREATE TEMP VIEW IF NOT EXISTS events AS SELECT *, NULL AS sum FROM main.events'],
+  [27, failedRunsViews],
 ]
 
 /** `version`: the number of migrations applied to the file. */

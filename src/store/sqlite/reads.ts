@@ -15,6 +15,7 @@ import { findNode, readNodes } from './nodes.ts'
 import { eventColumns, eventTables, findSession, findSessions } from './sessions.ts'
 import { sumWaitingBytes } from './waiting-bytes.ts'
 import type { ReadConnection } from './connection.ts'
+import { findTroubles } from './troubles.ts'
 import { end, findKept, findRows, recordColumns, stepBack, findSeq } from './search.ts'
 import {
   toDeliveryCounts,
@@ -251,6 +252,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const at = one(longestDue, now)?.['run_at']
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
+    troubles: async (query) => connection.use([], (db) => findTroubles(db, query)),
     countInState: async (state) => Number(one(`SELECT ${selectCount('?1')} AS count`, state)?.['count'] ?? 0),
     taskUsage: async ({ names, withinMs }) =>
       toTaskUsage(one(selectTaskUsage, JSON.stringify(names), clock() - withinMs)),

@@ -186,3 +186,18 @@ test('the deliveries of a hook are found by an index, without a visit of those o
     steps.filter((line) => !/INDEX listed_hook|INTEGER PRIMARY KEY|INDEX deliveries_kept \(seq>/.test(line)),
   ).toEqual([])
 })
+
+test('the causes of failed runs are counted from an index, and no run or delivery is read for it', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  planned.run(`INSERT INTO causes (id, state, hook, error) VALUES (1, 'dead', 'h', 'x')`)
+  planned.run('INSERT INTO failed_runs VALUES (1, 1, 1, 1)')
+  plan.length = 0
+  await from.troubles({ limit: 9, each: 9 })
+  const steps = plan.filter((line) => /^(?:SCAN|SEARCH) (?:failed_runs|jobs|j|deliveries|d)\b/.test(line))
+  expect(steps).toEqual([
+    'SCAN failed_runs USING COVERING INDEX failed_runs_cause',
+    'SEARCH failed_runs USING COVERING INDEX failed_runs_cause (cause=?)',
+    expect.stringMatching(/^SEARCH d USING INTEGER PRIMARY KEY/),
+  ])
+})
