@@ -9,7 +9,7 @@ import { readStore } from '../e2e/inside.ts'
 
 const seconds = Number(process.env['HOOKLOOM_OVERLOAD_SECONDS'] ?? 15)
 const connections = 512
-const maxMemoryMb = 512
+const maxMemoryMb = 320
 const isLinux = process.platform === 'linux'
 
 type Answered = { ok: number; later: number; readonly others: string[] }
