@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { describeOtherRows } from './battery/rows.ts'
 import { compileChildren } from './child.ts'
 import { type BenchOptions, parseOptions, usage } from './options.ts'
 import { busyShare, describeMachine } from './machine.ts'
@@ -41,6 +42,7 @@ async function bench(options: BenchOptions): Promise<number> {
     notes: [
       ...(options.peers ? describePeers() : []),
       ...(options.probes.some(({ name }) => name === 'runs') ? describeQueues() : []),
+      ...(options.probes.some(({ name }) => name === 'L1') ? describeOtherRows() : []),
     ],
     rows: buildRows(samples),
   }

@@ -1,4 +1,5 @@
 // The figures of the probes, and their goals.
+import { type LoadRow, loadRows } from './battery/rows.ts'
 import { findQueue, queueKinds } from './queues.ts'
 
 /** One figure that a probe measures. */
@@ -26,6 +27,7 @@ export type Probe = {
     | 'flow'
     | 'runs'
     | 'growth'
+    | LoadRow
   /** True: measured once, because the probe repeats its measurements itself. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -228,4 +230,5 @@ export const probes: readonly Probe[] = [
       { key: 'backlog', title: `deliveries stored a second, with ${backlogJobs} jobs queued / without`, least: 0.8 },
     ],
   },
+  ...loadRows,
 ]

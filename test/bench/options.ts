@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { loadRows } from './battery/rows.ts'
 import { type Probe, probes } from './figures.ts'
 import { type Suite, suites, buildPeersSuite, usual } from './suites.ts'
 
@@ -12,12 +13,15 @@ export type BenchOptions = {
   readonly json: boolean
 }
 
-const names = [...new Set([...suites, ...probes].map(({ name }) => name))]
+const rows: readonly string[] = loadRows.map(({ name }) => name)
+const names: readonly string[] = [...new Set([...suites, ...probes].map(({ name }) => name))]
 
 export const usage = `npm run bench -- [options]
   --rounds N      rounds, of which the tables show the median (3)
   --seconds S     measured time of each variant under each load (1)
-  --only a,b      suites: ${names.join(', ')} (${usual.join(',')})
+  --only a,b      suites: ${names.filter((name) => !rows.includes(name)).join(', ')} (${usual.join(',')})
+                  load: the rows of the load battery, ${rows.join(', ')}. About two minutes for
+                  --rounds 1; --rounds 1 --seconds 60 is its full length, half an hour
   --all           every suite
   --peers         other servers on the same work, if they are installed
   --json          one JSON object instead of tables
@@ -40,7 +44,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   if (values.help) return 'help'
   // with --peers, other suites run only if --only names them
   const wanted = values.only?.split(',').map((name) => name.trim()) ?? (values.peers ? [] : usual)
-  const only: readonly string[] = values.all ? names : wanted
+  const only = values.all ? names : wanted.flatMap((name) => (name === 'load' ? rows : [name]))
   const unknown = only.find((name) => !names.some((known) => known === name))
   if (unknown !== undefined) throw new Error(`--only: there is no suite "${unknown}".`)
   const rounds = parsePositive('--rounds', values.rounds)

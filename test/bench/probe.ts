@@ -1,4 +1,5 @@
 // A process that runs one probe. It measures once for each round that it is asked for.
+import { createLoadProbe } from './battery/battery.ts'
 import { createCostProbe } from './probe-cost.ts'
 import { createFlowProbe } from './probe-flow.ts'
 import { createGrowthProbe } from './probe-growth.ts'
@@ -25,7 +26,8 @@ export type ProbeOptions = {
 export type RunningProbe = (round: number) => Promise<Figures>
 
 async function create(options: ProbeOptions): Promise<RunningProbe> {
-  switch (options.name) {
+  const { name } = options
+  switch (name) {
     case 'verify':
       return createVerifyProbe()
     case 'micro':
@@ -48,6 +50,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createRunawayProbe(options)
     case 'runs':
       return createRunsProbe(options)
+    default:
+      return createLoadProbe({ ...options, name })
   }
 }
 
