@@ -21,7 +21,11 @@ const completion = JSON.stringify({
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 })
 
-export async function startTimedModel(pickTurnMs: () => number): Promise<TimedModel> {
+/** `gate`: no call is answered before it. */
+export async function startTimedModel(
+  pickTurnMs: () => number,
+  gate: Promise<unknown> = Promise.resolve(),
+): Promise<TimedModel> {
   const starts = new Map<string, number>()
   const ends: { name: string; at: number }[] = []
   let calls = 0
@@ -29,6 +33,7 @@ export async function startTimedModel(pickTurnMs: () => number): Promise<TimedMo
     const name = await readTurnName(request)
     calls += 1
     if (!starts.has(name)) starts.set(name, performance.now())
+    await gate
     setTimeout(() => {
       ends.push({ name, at: performance.now() })
       response.setHeader('content-type', 'application/json').end(completion)

@@ -6,6 +6,7 @@ import { createClient } from '../client.ts'
 import type { Figures } from '../probes.ts'
 import { createSchema } from '../probe-postgres.ts'
 import { token } from '../run.ts'
+import { computeMedian } from '../statistics.ts'
 import { startTimedModel, type TimedModel } from './model.ts'
 import { startOperated } from './operated.ts'
 import { type RowOptions, withStage } from './stage.ts'
@@ -42,16 +43,16 @@ export async function measureQueuedRuns(options: RowOptions): Promise<Figures> {
       const sendWakes = () => send({ perSecond: 200, connections: 16, seconds: Math.min(20, options.seconds) })
       const alone = await sendWakes()
       const queued = await queueTurns({ port: gateway.port, receipts: `${dir}/receipts`, pickBelow })
-      const atStart = model.starts.size
       const beside = await sendWakes()
       const left = queuedTurns - model.starts.size
       await waitForTurns(model, queuedTurns)
+      // before and after, so that noise of the machine affects both
+      const aloneMs = computeMedian([alone.p99Ms, (await sendWakes()).p99Ms])
       return {
-        alone: alone.p99Ms,
+        alone: aloneMs,
         beside: beside.p99Ms,
-        ratio: beside.p99Ms / alone.p99Ms,
+        ratio: beside.p99Ms / aloneMs,
         left,
-        atStart,
         ...judgeTurns(model, queued),
       }
     })
@@ -114,6 +115,7 @@ function judgeTurns({ starts, ends, calls }: TimedModel, queued: Queued): Record
 
 const fleetTurnMs = 100
 const fleetSlots = 8
+const maxFleetSeconds = 15
 
 /** L12 */
 export async function measureFleet(options: RowOptions): Promise<Figures> {
@@ -132,7 +134,11 @@ export async function measureFleet(options: RowOptions): Promise<Figures> {
 
 async function measureFleetOf(size: number, database: string, { folder, built, seconds }: RowOptions) {
   const schema = await createSchema(database)
-  const model = await startTimedModel(() => fleetTurnMs)
+  let open: (at: number) => void = () => undefined
+  const gate = new Promise<number>((resolve) => {
+    open = resolve
+  })
+  const model = await startTimedModel(() => fleetTurnMs, gate)
   const config = { ...buildAgentConfig(model.url, fleetSlots), store: { url: schema.url } }
   const gateways = []
   try {
@@ -140,22 +146,24 @@ async function measureFleetOf(size: number, database: string, { folder, built, s
       gateways.push(await startOperated({ folder, built, config, mappings: [work] }))
     }
     const clients = gateways.map(({ port }) => createClient({ port, token }))
-    // for about `seconds`
-    const turns = Math.round((size * fleetSlots * 1_000 * Math.min(15, seconds * 2)) / fleetTurnMs)
+    // all of them wait before the first one may end, so that the time of their intake does not count
+    const slots = size * fleetSlots
+    const turnsEach = Math.ceil((Math.min(maxFleetSeconds, seconds) * 1_000) / fleetTurnMs)
+    const sent = slots * turnsEach
     await Promise.all(
-      Array.from({ length: size * fleetSlots * 2 }, async (_, lane) => {
-        for (let number = 0; number < turns / (size * fleetSlots * 2); number += 1) {
+      Array.from({ length: slots }, async (_, lane) => {
+        for (let number = 0; number < turnsEach; number += 1) {
           await clients[lane % size]?.post('/hooks/work', { session: `s${lane}x${number}`, number })
         }
       }),
     )
-    const sent = Math.ceil(turns / (size * fleetSlots * 2)) * size * fleetSlots * 2
+    const openedAt = performance.now()
+    open(openedAt)
     await waitForTurns(model, sent)
-    const first = Math.min(...model.starts.values())
     const last = Math.max(...model.ends.map(({ at }) => at))
     for (const gateway of gateways.splice(0)) await gateway.stop()
     return {
-      perSecond: (model.ends.length * 1_000) / (last - first),
+      perSecond: (model.ends.length * 1_000) / (last - openedAt),
       lost: sent - model.starts.size,
       twice: model.calls - model.starts.size,
     }
