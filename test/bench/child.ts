@@ -64,7 +64,12 @@ export async function startChild<Ask extends object | string, Reply>(
   file: string,
   args: readonly string[],
 ): Promise<{ child: Child<Ask, Reply>; first: Reply }> {
-  const process = fork(file, [...args], { execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  const process = fork(file, [...args], {
+    execArgv: [],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    // JSON has no Infinity, which is a figure of what never happened
+    serialization: 'advanced',
+  })
   const child: Child<Ask, Reply> = {
     pid: process.pid ?? 0,
     ask: (question) => {

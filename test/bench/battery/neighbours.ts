@@ -98,7 +98,8 @@ async function openIdle({ port }: Stage['gateway']): Promise<Socket> {
   socket.on('error', () => socket.destroy())
   socket.write('GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
   await once(socket, 'data')
-  return socket
+  // without a reader, its end would not be noticed
+  return socket.resume()
 }
 
 /** Connections that send a byte of a head each second. The gateway ends one after ten seconds, and it is opened again. */
@@ -109,7 +110,7 @@ function createSlowConnections(port: number): { countEnded(): number; end(): voi
     const socket = connect({ port, host: '127.0.0.1' })
     socket.on('error', () => socket.destroy())
     socket.write('POST /hooks/event HTTP/1.1\r\nx-slow: ')
-    return socket
+    return socket.resume()
   }
   const timer = setInterval(() => {
     for (const [index, socket] of sockets.entries()) {

@@ -63,7 +63,7 @@ export const loadRows = [
     { key: 'before', title: 'memory before, MB' },
     { key: 'peak', title: 'memory at most, MB' },
     { key: 'after', title: 'memory after, MB' },
-    { key: 'back', title: 'until the memory is at most 1.25 of that before, s', most: 60 },
+    { key: 'back', title: 'until the memory is at most 1.25 of that before, s; Infinity: not within 60', most: 60 },
     { key: 'again', title: 'memory at most in a second burst / in the first' },
     ...ledger,
   ]),

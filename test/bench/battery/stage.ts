@@ -35,7 +35,7 @@ export const toWake = (path: string): object => ({
   textTemplate: fields,
 })
 
-export async function startGenerator(folder: string): Promise<Child<LoadJob, LoadResult>> {
+async function startGenerator(folder: string): Promise<Child<LoadJob, LoadResult>> {
   return (await startChild<LoadJob, LoadResult>(join(folder, 'load.mjs'), [])).child
 }
 
