@@ -20,8 +20,8 @@ export const usage = `npm run bench -- [options]
   --rounds N      rounds, of which the tables show the median (3)
   --seconds S     measured time of each variant under each load (1)
   --only a,b      suites: ${names.filter((name) => !rows.includes(name)).join(', ')} (${usual.join(',')})
-                  load: the rows of the load battery, ${rows.join(', ')}. About two minutes for
-                  --rounds 1; --rounds 1 --seconds 60 is its full length, half an hour
+                  load: the rows of the load battery, ${rows.join(', ')}. Four minutes for
+                  --rounds 1 --seconds 3, and half an hour for --rounds 1 --seconds 60, its full length
   --all           every suite
   --peers         other servers on the same work, if they are installed
   --json          one JSON object instead of tables
