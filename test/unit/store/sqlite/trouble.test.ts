@@ -216,7 +216,7 @@ describe('trouble with the file of a store', () => {
   test('a store file of a newer hookloom is refused at the start, and by a reader, and not written', async () => {
     const file = join(newFolder(), 'x.db')
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
-    db.exec('PRAGMA user_version = 99')
+    db.exec('PRAGMA journal_mode = WAL; PRAGMA user_version = 99')
     db.close()
     const bytes = readFileSync(file)
     const newer = {
