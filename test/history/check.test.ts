@@ -6,6 +6,7 @@ const ok = (op: number, key: string, run = `run-${key}`): Entry => ({ do: 'ok', 
 const unknown = (op: number): Entry => ({ do: 'unknown', op, why: 'cut off' })
 const effect = (key: string, where = 'model'): Entry => ({ do: 'effect', key, where })
 const fault: Entry = { do: 'fault', what: 'kill' }
+const over: Entry = { do: 'fault', what: 'kill, over' }
 const listed = (key: string): Entry => ({ do: 'listed', delivery: `delivery-${key}` })
 const look = (number: number, key: string, state?: string): Entry[] => [
   { do: 'look', look: number, run: `run-${key}` },
@@ -22,7 +23,8 @@ test.for<[string, Entry[]]>([
   ['an unknown request that was repeated', [invoke(1, 'a'), unknown(1), invoke(2, 'a'), ok(2, 'a'), effect('a')]],
   ['a refused request without an effect', [invoke(1, 'a'), { do: 'fail', op: 1, why: '400' }]],
   ['a repetition with the same answer', [...a, effect('a'), invoke(2, 'a'), ok(2, 'a')]],
-  ['an effect that a kill cut off before it was recorded', [...a, effect('a'), fault, effect('a')]],
+  ['an effect that a kill cut off before it was recorded', [...a, effect('a'), fault, over, effect('a')]],
+  ['an effect that arrives while a kill lasts, and its repetition', [...a, fault, effect('a'), effect('a'), over]],
   ['effects in two places', [...a, effect('a'), effect('a', 'sink')]],
   [
     'a look that began before the answer and found nothing',
@@ -37,7 +39,7 @@ test.for<[string, RegExp, Entry[]]>([
   ['an acknowledged request without an effect', /^lost: a .* line 2/, a],
   ['an acknowledged delivery that is not listed', /^lost: delivery-a/, [...a, effect('a'), listed('b')]],
   ['an effect that happens twice', /^twice: a in model, in lines 3 and 4/, [...a, effect('a'), effect('a')]],
-  ['an effect that happens twice after a kill', /^twice: a .* 4 and 5/, [...a, fault, effect('a'), effect('a')]],
+  ['an effect that happens twice after a kill', /^twice: a .* 5 and 6/, [...a, fault, over, effect('a'), effect('a')]],
   ['an unknown request that happens twice', /^twice: a/, [invoke(1, 'a'), unknown(1), effect('a'), effect('a')]],
   ['a delivery that is listed twice', /^twice: delivery-a/, [...a, effect('a'), listed('a'), listed('a')]],
   [

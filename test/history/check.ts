@@ -62,8 +62,8 @@ export function check(entries: readonly Entry[]): Verdict {
   const invoked = new Map(pick('invoke').map((invoke) => [invoke.op, invoke]))
   const answers = groupBy(pick('ok'), ({ op }) => invoked.get(op)?.key ?? '')
   const effects = groupBy(pick('effect'), ({ key }) => key)
-  const faultLines = pick('fault').map(({ line }) => line)
-  const isExplained = (from: number, to: number) => faultLines.some((line) => line > from && line < to)
+  const faultsThere = findFaultPeriods(pick('fault'))
+  const isExplained = (from: number, to: number) => faultsThere.some(([begin, end]) => begin < to && end > from)
   const looks = findLooks(pick('look'), pick('seen', 'missing'))
   const listed = pick('listed')
 
@@ -88,6 +88,16 @@ export function check(entries: readonly Entry[]): Verdict {
       .reduce((sum, each) => sum + each, 0),
     faults,
   }
+}
+
+/** From the line of each fault to that of its end. What was sent before a kill may arrive while it lasts. */
+function findFaultPeriods(faults: readonly Line<'fault'>[]): [begin: number, end: number][] {
+  return faults
+    .filter(({ what }) => !what.endsWith(', over'))
+    .map(({ what, line: begin }) => {
+      const over = faults.find(({ what: later, line }) => line > begin && later === `${what}, over`)
+      return [begin, over?.line ?? Number.POSITIVE_INFINITY]
+    })
 }
 
 type Answers = ReadonlyMap<string, readonly Line<'ok'>[]>

@@ -27,7 +27,7 @@ export type History = {
 }
 
 const folder = '.accept/histories'
-/** The most that the commands show. */
+/** The most that a command shows at once. */
 const maxRows = 10_000
 
 /** The file stays, with the seed in its name. */
@@ -108,13 +108,22 @@ export async function recordStored(
   history: History,
   { ask, ...place }: { ask: (run: string) => Promise<Response>; dir: string; env?: Record<string, string> },
 ): Promise<void> {
-  const list = async (what: string) => {
-    const { code, json } = await runBuilt([what, '--json', '--limit', String(maxRows)], place)
-    expect([code, json().length < maxRows]).toEqual([0, true])
-    return json().map(({ deliveryId }) => String(deliveryId))
+  const readPage = async (what: string, before: readonly string[]) => {
+    const { code, json } = await runBuilt([what, '--json', '--limit', String(maxRows), ...before], place)
+    expect(code).toBe(0)
+    return json()
   }
-  for (const id of await list('list')) history.listed(id)
-  for (const id of await list('events')) {
+  /** All rows, page by page. `field` of the oldest row of a page says where the next page begins. */
+  const list = async (what: string, field: string) => {
+    const ids: string[] = []
+    for (let page = await readPage(what, []); page.length > 0;) {
+      ids.push(...page.map(({ deliveryId }) => String(deliveryId)))
+      page = await readPage(what, ['--before', String(page[0]?.[field])])
+    }
+    return ids
+  }
+  for (const id of await list('list', 'deliveryId')) history.listed(id)
+  for (const id of await list('events', 'at')) {
     const { key } = history.acknowledged.get(id) ?? {}
     if (key !== undefined) history.effect(key, 'events')
   }
