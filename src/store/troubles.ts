@@ -41,6 +41,8 @@ export const whereDead = (run: string) => `${run}.state = 'dead'`
 /** The condition of the index `jobs_failing`. */
 export const whereFailing = (run: string) =>
   `${run}.state = 'queued' AND (${run}.attempts > 0 OR ${run}.failing_since IS NOT NULL)`
+export const whereTroubled = (run: string) =>
+  `${run}.delivery_seq IS NOT NULL AND (${whereDead(run)} OR ${whereFailing(run)})`
 export const selectErrorOf = (run: string) => `substr(coalesce(${run}.last_error, ''), 1, ${comparedChars})`
 
 /** The key `k` is in a quiet period, and `j` is a job of the delivery `$1` in it that waits for nothing else. */

@@ -1,9 +1,7 @@
 // How much slower the intake is while a thousand runs wait for a slow model.
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import { mkdtempSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { startTimedModel } from './battery/model.ts'
 import { startChild } from './child.ts'
 import { createClient } from './client.ts'
 import type { LoadJob, LoadResult } from './load.ts'
@@ -16,27 +14,8 @@ import { queuedRuns } from './figures.ts'
 const turnMs = 250
 const connections = 16
 
-const completion = JSON.stringify({
-  id: 'c',
-  object: 'chat.completion',
-  created: 0,
-  model: 'slow',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'Done.' }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-})
-
-async function startModel(): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume()
-    setTimeout(() => response.setHeader('content-type', 'application/json').end(completion), turnMs)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  // as: a server that listens on a port has this address
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`
-}
-
 export async function createQueueProbe({ folder, built, seconds }: ProbeOptions): Promise<RunningProbe> {
-  const modelUrl = await startModel()
+  const { url: modelUrl } = await startTimedModel(() => turnMs)
   const { child: generator } = await startChild<LoadJob, LoadResult>(join(folder, 'load.mjs'), [])
 
   /** The p99 of the intake with this number of queued runs, and how many of them were still queued at the end. */

@@ -5,7 +5,7 @@ import type { History } from '../history/history.ts'
 import { type Gateway, hookToken } from './gateway.ts'
 
 export type Sent = {
-  readonly kind: 'wake' | 'agent' | 'mapped' | 'rolled' | 'ordered'
+  readonly kind: 'wake' | 'agent' | 'mapped' | 'rolled'
   /** Unique for each delivery. */
   readonly text: string
   readonly deliveryId: string

@@ -1,10 +1,9 @@
 // The failed runs of deliveries, each with what its cause consists of, so that the list of causes reads neither the runs nor the deliveries, however many
 // failed. A trigger keeps the table correct, whatever a statement does to a job. It writes nothing for a run that never failed.
 import { column, type Row } from '../rows.ts'
-import { whereDead, whereFailing, selectErrorOf, type Trouble } from '../troubles.ts'
+import { selectErrorOf, type Trouble, whereDead, whereFailing, whereTroubled } from '../troubles.ts'
 import type { Query } from './pool.ts'
 
-const isTroubled = (run: string) => `${run}.delivery_seq IS NOT NULL AND (${whereDead(run)} OR ${whereFailing(run)})`
 const insertRuns = (from: string) => `INSERT INTO failed_runs
   SELECT j.seq, j.delivery_seq, j.created_at, j.state, d.hook, ${selectErrorOf('j')} FROM ${from} d ON d.seq = j.delivery_seq`
 
@@ -21,13 +20,13 @@ CREATE TABLE failed_runs (
 ${[whereDead('j'), whereFailing('j')].map((condition) => `${insertRuns('jobs j JOIN deliveries')} WHERE ${condition};`).join('\n')}
 CREATE FUNCTION hookloom_jobs_failed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
   IF TG_OP <> 'INSERT' THEN DELETE FROM failed_runs WHERE job_seq = OLD.seq; END IF;
-  IF TG_OP <> 'DELETE' AND ${isTroubled('NEW')} THEN ${insertRuns('(SELECT NEW.*) j JOIN deliveries')}; END IF;
+  IF TG_OP <> 'DELETE' AND ${whereTroubled('NEW')} THEN ${insertRuns('(SELECT NEW.*) j JOIN deliveries')}; END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_failed AFTER INSERT ON jobs FOR EACH ROW WHEN (${isTroubled('NEW')}) EXECUTE FUNCTION hookloom_jobs_failed();
+CREATE TRIGGER jobs_failed AFTER INSERT ON jobs FOR EACH ROW WHEN (${whereTroubled('NEW')}) EXECUTE FUNCTION hookloom_jobs_failed();
 CREATE TRIGGER jobs_fail AFTER UPDATE OF state, attempts, failing_since, last_error ON jobs FOR EACH ROW
-  WHEN (${isTroubled('OLD')} OR ${isTroubled('NEW')}) EXECUTE FUNCTION hookloom_jobs_failed();
-CREATE TRIGGER jobs_fail_deleted AFTER DELETE ON jobs FOR EACH ROW WHEN (${isTroubled('OLD')}) EXECUTE FUNCTION hookloom_jobs_failed();
+  WHEN (${whereTroubled('OLD')} OR ${whereTroubled('NEW')}) EXECUTE FUNCTION hookloom_jobs_failed();
+CREATE TRIGGER jobs_fail_deleted AFTER DELETE ON jobs FOR EACH ROW WHEN (${whereTroubled('OLD')}) EXECUTE FUNCTION hookloom_jobs_failed();
 `
 
 /** One aggregate over all failed runs: a sort of all of them would take twice as long. */

@@ -1,10 +1,9 @@
 // The failed runs of deliveries by their cause, so that the list of causes reads neither the runs nor the deliveries, however many failed. Triggers keep
 // both tables correct, whatever a statement does to a job. They write nothing for a run that never failed.
 import { column } from '../rows.ts'
-import { whereDead, whereFailing, selectErrorOf, type Trouble } from '../troubles.ts'
+import { selectErrorOf, type Trouble, whereDead, whereFailing, whereTroubled } from '../troubles.ts'
 import type { Database, Row } from './driver.ts'
 
-const isTroubled = (run: string) => `${run}.delivery_seq IS NOT NULL AND (${whereDead(run)} OR ${whereFailing(run)})`
 const selectRuns = (
   condition: string,
 ) => `SELECT j.seq, j.state, d.hook, ${selectErrorOf('j')} AS error, j.delivery_seq, j.created_at
@@ -40,10 +39,10 @@ CREATE INDEX failed_runs_cause ON failed_runs (cause, delivery_seq, at);
 CREATE TRIGGER failed_runs_deleted AFTER DELETE ON failed_runs BEGIN
   DELETE FROM causes WHERE id = old.cause AND NOT EXISTS (SELECT 1 FROM failed_runs WHERE cause = old.cause);
 END;
-CREATE TRIGGER jobs_failed AFTER INSERT ON jobs WHEN ${isTroubled('new')} BEGIN ${add} END;
-CREATE TRIGGER jobs_fail AFTER UPDATE OF state, attempts, failing_since, last_error ON jobs WHEN ${isTroubled('new')} BEGIN ${remove} ${add} END;
-CREATE TRIGGER jobs_recover AFTER UPDATE OF state, attempts, failing_since ON jobs WHEN ${isTroubled('old')} AND NOT (${isTroubled('new')}) BEGIN ${remove} END;
-CREATE TRIGGER jobs_fail_deleted AFTER DELETE ON jobs WHEN ${isTroubled('old')} BEGIN ${remove} END;
+CREATE TRIGGER jobs_failed AFTER INSERT ON jobs WHEN ${whereTroubled('new')} BEGIN ${add} END;
+CREATE TRIGGER jobs_fail AFTER UPDATE OF state, attempts, failing_since, last_error ON jobs WHEN ${whereTroubled('new')} BEGIN ${remove} ${add} END;
+CREATE TRIGGER jobs_recover AFTER UPDATE OF state, attempts, failing_since ON jobs WHEN ${whereTroubled('old')} AND NOT (${whereTroubled('new')}) BEGIN ${remove} END;
+CREATE TRIGGER jobs_fail_deleted AFTER DELETE ON jobs WHEN ${whereTroubled('old')} BEGIN ${remove} END;
 `
 
 const ranked = `SELECT dense_rank() OVER (ORDER BY state, hook, error) AS cause, * FROM (${selectStored})`
