@@ -167,6 +167,7 @@ const replyPieces = [
   '<', '>', '&lt;', '&gt;', '&#60;', '`', '``', '```', '````', '~~~', '*', '_', '[', ']', '(', ')', '!', '![', '](', '][', ']:',
   '<!channel>', '<@U1>', '<at>x</at>', '@everyone', '@name', '&commat;', '\u200b', '\u202e', '\u001b[31m', '|', '\\', '\n', '\n\n',
   '> ', '# ', '- ', 'https://a.b/', '<https://a.b/>', 'tel:1', '<tel:1>', 'a@b.c', '"', '<a href="', '[x]: https://a.b "t"\n', '[x]',
+  '/', 'close', '12', '&![#64](x);', '](x)',
 ] // prettier-ignore
 const chats: readonly (readonly [string, Markup])[] = Object.entries({ safeMarkdown, teamsMarkdown, forgeMarkdown })
 const safeTarget = /^(?:https?:\/\/|mailto:)/i
@@ -182,8 +183,17 @@ function tryLex(markdown: string): Token[] {
 
 /** What a reader of Markdown does with a text: its links and pictures, and the text that is shown as no code. */
 function readMarkdown(markdown: string) {
-  const found = { targets: Array<string>(), pictures: 0, text: '' }
-  marked.walkTokens(tryLex(markdown), (token: Token) => {
+  const tokens = tryLex(markdown)
+  // GitLab reads a command at the start of a line, and none in code
+  const paragraphs = tokens.map((token) => (token.type === 'paragraph' ? (token.tokens ?? []) : []))
+  const lines = paragraphs.map((inline) => inline.map(({ type, raw }) => (type === 'codespan' ? '`' : raw)).join(''))
+  const found = {
+    targets: Array<string>(),
+    pictures: 0,
+    text: '',
+    hasCommand: /^[ \t]*\/[a-z]/m.test(lines.join('\n')),
+  }
+  marked.walkTokens(tokens, (token: Token) => {
     if (token.type === 'link') found.targets.push(String(token['href']))
     if (token.type === 'image') found.pictures += 1
     if (token.type === 'text' && !('tokens' in token && token.tokens !== undefined)) found.text += ` ${token.raw} `
@@ -199,12 +209,17 @@ export function createReplyTarget(write: typeof render = render, markups = chats
     tryOne(chance) {
       const reply = chance.mutate(chance.pick(replies), replyPieces, 10)
       for (const [name, markup] of markups) {
-        const { targets, pictures, text } = readMarkdown(write(reply, markup))
+        const { targets, pictures, text, hasCommand } = readMarkdown(write(reply, markup))
         if (pictures > 0) return describeFault(`${name} shows a remote picture`, reply)
         if (!targets.every((target) => safeTarget.test(target)))
           return describeFault(`${name} has a link to ${targets.join()}`, reply)
-        if (/@(?:everyone|name)/.test(text.replaceAll(/\S*[\p{L}\p{N}]@\S*|https?:\S*|mailto:\S*/gu, '')))
+        const outsideLinks = text.replaceAll(/https?:\S*|mailto:\S*/g, '')
+        if (/@(?:everyone|name)/.test(outsideLinks.replaceAll(/\S*[\p{L}\p{N}]@\S*/gu, '')))
           return describeFault(`${name} mentions somebody`, reply)
+        if (/&#?\w{1,40};/.test(outsideLinks.replaceAll('&lt;', '<')))
+          return describeFault(`${name} has an entity`, reply)
+        if (markup === forgeMarkdown && (hasCommand || /[#!]\d/.test(outsideLinks)))
+          return describeFault(`${name} has a command or a reference`, reply)
       }
       const html = write(reply, telegramHtml).replaceAll(
         /<\/?(?:b|i|s|code|pre|blockquote|a)>|<a href="(?:https?|mailto):[^"<>]*">|<code class="language-[\w+#.-]*">/g,

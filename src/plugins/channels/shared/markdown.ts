@@ -7,7 +7,7 @@ import { decodeEntities, removeBidiControls } from './entities.ts'
 
 /** How a channel writes the elements of Markdown. `plain` is visible text; `inner` is already markup of the channel. */
 export type Markup = {
-  /** `source` is the Markdown of the reply; undefined if it is not safe. */
+  /** `source`: its Markdown, as it was in the reply. */
   text(plain: string, source?: string): string
   /** A whole message without markup. Default: `text`. */
   plain?(text: string): string
@@ -22,6 +22,11 @@ export type Markup = {
   quote(inner: string): string
   readonly bullet: string
   readonly rule: string
+}
+
+/** Escapes the signs of Markdown in a text. */
+export function escapeMarkdown(plain: string): string {
+  return plain.replace(/[[\]!*_`~\\|]/g, '\\$&')
 }
 
 /** Matches a line in 16 nested quotes or lists. People write nothing deeper, and the lexer can still parse this depth. */
@@ -127,50 +132,66 @@ function renderList({ items, ordered, start, loose }: Tokens.List, markup: Marku
     .join(between)
 }
 
+/** A text as it is read, and its Markdown; or what is written already. */
+type Part = { readonly text: string; readonly source: string } | string
+
+/** Texts that follow each other are written as one: in `[a]![(b](x)`, the text of the picture becomes the target of a link if each is written alone. */
 function renderInline(tokens: readonly Token[], markup: Markup): string {
   let written = ''
-  for (const [at, token] of tokens.entries()) {
-    const span = toMarkedToken(token)
-    if (span.type !== 'link' && span.type !== 'image') {
-      written += renderSimple(span, markup)
+  let [text, source] = ['', '']
+  for (const part of [...toParts(tokens, markup), '']) {
+    if (typeof part !== 'string') {
+      text += part.text
+      source += part.source
       continue
     }
-    const neighbours = [tokens.slice(Math.max(0, at - 1), at), tokens.slice(at + 1, at + 2)] as const
-    const [before, after] = neighbours.map(readVisibleText)
-    const link = renderLink(span, markup, [before ?? '', after ?? ''])
+    // an address that the parts made, and that the lexer did not see, would take in the code or the link after it
+    const breakLast = (plain: string) => (/^\S/.test(part) ? plain.replace(/(?<!\S)\S+$/, breakAddresses) : plain)
+    if (text !== '') written += markup.text(breakLast(breakUsers(text)), breakLast(breakUsers(source)))
+    ;[text, source] = ['', '']
     // after an exclamation mark, a link would be a remote picture
-    written += written.endsWith('!') && link.startsWith('[') ? `\u200B${link}` : link
+    written += written.endsWith('!') && part.startsWith('[') ? `\u200B${part}` : part
   }
   return written
 }
 
-function renderSimple(token: MarkedToken, markup: Markup): string {
+function toParts(tokens: readonly Token[], markup: Markup): Part[] {
+  return tokens.flatMap((token, at) => {
+    const span = toMarkedToken(token)
+    if (span.type !== 'link' && span.type !== 'image') return toSimpleParts(span, markup)
+    const neighbours = [tokens.slice(Math.max(0, at - 1), at), tokens.slice(at + 1, at + 2)] as const
+    const [before, after] = neighbours.map(readVisibleText)
+    return toLinkParts(span, markup, [before ?? '', after ?? ''])
+  })
+}
+
+function toSimpleParts(token: MarkedToken, markup: Markup): readonly Part[] {
   switch (token.type) {
     case 'text':
-      return token.tokens === undefined ? renderText(token, markup) : renderInline(token.tokens, markup)
+      return token.tokens === undefined ? [readText(token.raw, token.text)] : toParts(token.tokens, markup)
     case 'escape':
-      return markup.text(token.text, token.raw)
+      return [{ text: token.text, source: token.raw }]
     case 'strong':
-      return markup.strong(renderInline(token.tokens, markup))
+      return [markup.strong(renderInline(token.tokens, markup))]
     case 'em':
-      return markup.emphasis(renderInline(token.tokens, markup))
+      return [markup.emphasis(renderInline(token.tokens, markup))]
     case 'del':
-      return markup.strike(renderInline(token.tokens, markup))
+      return [markup.strike(renderInline(token.tokens, markup))]
     case 'codespan':
-      return markup.code(token.text)
+      return [markup.code(token.text)]
     case 'br':
-      return '\n'
+      return ['\n']
     case 'checkbox':
-      return ''
+      return []
     default:
-      return markup.text(breakUsers(token.raw))
+      return [{ text: token.raw, source: escapeMarkdown(token.raw) }]
   }
 }
 
-function renderText({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, markup: Markup): string {
+/** A chat that decodes entities would read more in the source than was checked here. */
+function readText(raw: string, text: string): Part {
   const decoded = decodeEntities(raw)
-  // a chat that decodes entities would read more in the source than was checked here
-  return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
+  return decoded === raw ? { text, source: raw } : { text: decoded, source: escapeMarkdown(decoded) }
 }
 
 /** Breaks all addresses, of pages and of mail, because chats turn them into links. */
@@ -187,26 +208,25 @@ function breakUsers(plain: string): string {
  * Writes a link. Its target is shown if its text names another host, or is invisible. `before` and `after` are the visible text next to it: in
  * `bank.example[/login](…)` the link is a part of the name.
  */
-function renderLink(
+function toLinkParts(
   { href, tokens }: Tokens.Link | Tokens.Image,
   markup: Markup,
   [before, after]: readonly [string, string],
-): string {
+): readonly Part[] {
   // a link or a picture inside a link becomes text, so that each text has only one target
   const own = removeLinks(tokens)
   const seen = readVisibleText(own)
   const target = decodeEntities(href)
   const address = toSafeHref(target)
-  if (address !== undefined && foldForReading(seen).trim() === '') return markup.link(markup.text(address), address)
-  const inner = renderInline(own, markup)
+  if (address !== undefined && foldForReading(seen).trim() === '') return [markup.link(markup.text(address), address)]
   const shown = address ?? toAddressWithoutUser(target)
   if (
     shown !== undefined &&
     isMisleading(completeWords(before.slice(-maxNeighbourChars), seen, after.slice(0, maxNeighbourChars)), shown)
   ) {
-    return `${inner} (${markup.link(markup.text(shown), shown)})`
+    return [...toParts(own, markup), ` (${markup.link(markup.text(shown), shown)})`]
   }
-  return address === undefined ? inner : markup.link(inner, address)
+  return address === undefined ? toParts(own, markup) : [markup.link(renderInline(own, markup), address)]
 }
 
 /** The length of the neighbouring text that is checked: a host name has at most 253 characters. */

@@ -1,13 +1,14 @@
 // The markup of each channel for bold, code and links. No text can mention a user.
 import { toSafeHref } from './links.ts'
-import { type Markup } from './markdown.ts'
+import { escapeMarkdown, type Markup } from './markdown.ts'
 
 /**
  * Breaks mentions: puts a zero-width space between an @ and the name after it. An @ at the end of the text also gets one, because the name may be
- * in the next part of the Markdown: `\@name`, `@**name**`.
+ * in the next part of the Markdown: `\@name`, `@**name**`. So does the second @ of a word: a reader that makes a link of the address in `a@b.c@name` reads
+ * `@name` after it.
  */
 function breakMentions(text: string): string {
-  return text.replace(/(?<![\p{L}\p{N}])@(?=\\?[\p{L}\p{N}_]|$)/gu, '@\u200B')
+  return text.replace(/@(?<=(?:^|[^\p{L}\p{N}]|@[^\s@]*)@)(?=\\?[\p{L}\p{N}_]|$)/gu, '@\u200B')
 }
 
 /** Escapes what begins a heading, a quote or a list in Markdown. */
@@ -33,6 +34,11 @@ function breakTicks(code: string, run = /`{3,}/g): string {
 /** The text, then the address, unless they are the same. */
 function appendAddress(inner: string, address: string): string {
   return toSafeHref(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
+}
+
+/** Matches what no backslash escapes: an even number of backslashes is before it. */
+function unescaped({ source }: RegExp): RegExp {
+  return new RegExp(String.raw`(?<!(?<!\\)(?:\\\\)*\\)${source}`, 'g')
 }
 
 /** Plain text, without markup. */
@@ -100,13 +106,13 @@ export const whatsappText: Markup = {
 /** Markdown without active parts: no mentions, no remote pictures, no links except to http, https and mailto. */
 export const safeMarkdown: Markup = {
   plain: (text) => escapeLineStarts(safeMarkdown.text(text).replaceAll('<', '\\<')),
-  text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
+  text: (plain, source = escapeMarkdown(plain)) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
       // a text has no links and no code: with what is written after it, it would become a link that was not checked, or end code
-      .replace(/(?<!\\)\[(?![^[\]]*\])/g, '\\[')
-      .replace(/(?<!\\)\](?=[(:])/g, ']\u200B')
-      .replace(/(?<!\\)`/g, '\\`')
+      .replace(unescaped(/\[(?![^[\]]*\])/), '\\[')
+      .replace(unescaped(/\](?=[(:])/), ']\u200B')
+      .replace(unescaped(/`/), '\\`')
       // the chat would decode an entity that was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
       // an address, and Discord's syntax: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>

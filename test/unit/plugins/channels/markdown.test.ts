@@ -144,11 +144,25 @@ describe('a hostile reply', () => {
         '@**everyone**',
         '@_everyone_',
         '@[everyone](https://example.com)',
+        // a reader that makes a link of the address leaves the name
+        'ada@example.com@everyone',
       ]) {
         expect(render(split, markup)).toContain('@\u200B')
       }
     }
     expect(render('`npm i @scope/name`', safeMarkdown)).toBe('`npm i @scope/name`')
+  })
+
+  it.each([
+    ['[b]![(jav](x)ascript:y)', safeMarkdown, '](jav'],
+    ['[b![\\\\](x)](javascript:y)', safeMarkdown, '](jav'],
+    ['&![#64](x);everyone', safeMarkdown, '&#64;'],
+    ['/![close](x)', forgeMarkdown, /^\/close/],
+    ['see #![12](x)', forgeMarkdown, '#12'],
+    ['<https:>//a.b/>``<https://a.b/><javascript:x>``', safeMarkdown, 'https://a.b/>`'],
+    ['https:![//bank.example](x)@evil.example', safeMarkdown, 'bank.example@evil'],
+  ])('no part of %j becomes active together with the text of a picture', (reply, markup, active) => {
+    expect(render(reply, markup)).not.toMatch(active)
   })
 
   it('a code block cannot be ended by the code in it', () => {
