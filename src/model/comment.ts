@@ -34,8 +34,12 @@ export function toCommentId(nonce: string): string {
   return joinCommentId(hashToHex(`nonce ${nonce}`))
 }
 
+const uuid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i
+
 /** Whether `toCommentId` made the id. */
 export function isOwnCommentId(id: string): boolean {
+  // the ids of most senders are no UUIDs, and need no hash
+  if (!uuid.test(id)) return false
   const hex = id.replaceAll('-', '').toLowerCase()
   return id.toLowerCase() === joinCommentId(`${hex.slice(0, 12)}${hex.slice(13, 16)}`)
 }

@@ -35,8 +35,9 @@ export function toIdentity(mapping: IdentityInput): Identity {
   const toContentName = (what: unknown) =>
     `content:${hash('sha256', JSON.stringify([what, publicParts]), 'hex').slice(0, 24)}`
   const contentName = toContentName(match.path)
+  let names: readonly string[] | undefined
   const readDigests = () =>
-    secrets.length > 0 ? secrets.map((secret) => toDigest(publicParts, secret)) : [contentName]
+    (names ??= secrets.length > 0 ? secrets.map((secret) => toDigest(publicParts, secret)) : [contentName])
   return {
     get proves() {
       return isUnnamed ? readDigests() : [id]

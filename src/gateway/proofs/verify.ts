@@ -104,7 +104,10 @@ function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: V
         ({ method, signed, isHandshakeHead }) =>
           !signed && method === head.method && (isHandshakeHead === undefined || isHandshakeHead(head)),
       ),
-    handshake: (request, context) => answerHandshake(handshakes, request, { ...context, settings, secrets, fetch }),
+    handshake: async (request, context) =>
+      handshakes.some(({ method }) => method === request.method)
+        ? await answerHandshake(handshakes, request, { ...context, settings, secrets, fetch })
+        : undefined,
     explain: (request) => proof.explain?.(request),
   }
 }
