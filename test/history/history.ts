@@ -82,6 +82,9 @@ export function createHistory(name: string): History {
   }
 }
 
+/** The key of a delivery of the load, in the text of its turn. */
+export const deliveryKey = /delivery-\d+\./g
+
 /**
  * A model on loopback, which writes an effect for each key in the last message of a prompt: what the turn is about. `key`: a global pattern. Its reply has
  * no key. Returns the configuration of agents that ask it.

@@ -4,11 +4,10 @@ import { drain, findDamage } from '../e2e/aftermath.ts'
 import { type Gateway, startGateway } from '../e2e/gateway.ts'
 import { askRun, createDice, createLoad } from '../e2e/load.ts'
 import { count } from '../counts.ts'
-import { createHistory, recordStored, startWitness } from '../history/history.ts'
+import { createHistory, deliveryKey, recordStored, startWitness } from '../history/history.ts'
 import { seed, withSeed } from '../seed.ts'
 
 const kills = 20
-const key = /delivery-\d+\./g
 /** The maximum number of deliveries that are begun before each kill, so that the work that is left at the end fits into the time of the test. */
 const perRound = 250
 
@@ -21,7 +20,7 @@ test(
     const load = createLoad({ connections: 16, pickBelow, history })
     const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
     let gateway: Gateway = await startGateway({
-      config: { hooks: { mappings: [mapping] }, ...(await startWitness(history, key)) },
+      config: { hooks: { mappings: [mapping] }, ...(await startWitness(history, deliveryKey)) },
     })
     const { dir } = gateway
     await withSeed(async () => {

@@ -6,12 +6,13 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { createSqliteReader, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { count } from '../counts.ts'
-import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
+import { drain, findDamage } from '../e2e/aftermath.ts'
 import { readDeliveryId, readVerdict } from '../e2e/answers.ts'
 import { gatewayToken, makeConfigDir, makeFolder, startGateway } from '../e2e/gateway.ts'
 import { readStore, startInside } from '../e2e/inside.ts'
-import { createLoad } from '../e2e/load.ts'
+import { askRun, createLoad } from '../e2e/load.ts'
 import { type Headers, post, type Reply, send } from '../e2e/wire.ts'
+import { createHistory, deliveryKey, recordStored, startWitness } from '../history/history.ts'
 
 const wake = { text: 'hello' }
 const portOf = (url: string) => Number(new URL(url).port)
@@ -145,21 +146,26 @@ test('a second gateway on a store is refused until the first one has ended, and 
 
 test('SIGTERM under load ends the gateway with exit code 0, and no acknowledged delivery is lost', async (context) => {
   const mapping = { id: 'mapped', match: { path: 'mapped' }, messageTemplate: '{{text}}', deliver: false }
-  const gateway = await startGateway({ config: { hooks: { mappings: [mapping] } } })
+  const history = createHistory('stop')
+  const gateway = await startGateway({
+    config: { hooks: { mappings: [mapping] }, ...(await startWitness(history, deliveryKey)) },
+  })
   let turn = 0
-  const load = createLoad({ connections: 16, pickBelow: (limit) => turn++ % limit })
+  const load = createLoad({ connections: 16, pickBelow: (limit) => turn++ % limit, history })
   load.open(gateway, 100_000)
   await vi.waitUntil(() => load.acknowledged.length > 200, { timeout: 60_000, interval: 10 })
-  expect(await gateway.stop()).toBe(0)
-  expect(findDamage(gateway.dir)).toEqual([])
-
   load.close()
-  const next = await startGateway({ dir: gateway.dir })
+  const next = await history.during('stop', async () => {
+    expect(await gateway.stop()).toBe(0)
+    expect(findDamage(gateway.dir)).toEqual([])
+    return startGateway({ dir: gateway.dir })
+  })
   load.open(next, 0)
   const acknowledged = await load.finish()
   expect(load.unexpected).toEqual([])
   await drain(gateway.dir)
-  await expectEachOnce(gateway.dir, acknowledged)
+  await recordStored(history, { dir: gateway.dir, ask: (run) => askRun(next.url, run) })
+  history.judge()
   count(context, { acknowledged: acknowledged.length, lost: 0, twice: 0 })
   expect(await next.stop()).toBe(0)
 })

@@ -4,9 +4,10 @@ import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { count } from '../counts.ts'
-import { drain, expectEachOnce, findDamage } from '../e2e/aftermath.ts'
+import { drain, findDamage } from '../e2e/aftermath.ts'
 import { type Gateway, readMemoryMb, startGateway, writeFiles } from '../e2e/gateway.ts'
-import { createDice, createLoad } from '../e2e/load.ts'
+import { askRun, createDice, createLoad } from '../e2e/load.ts'
+import { createHistory, recordStored } from '../history/history.ts'
 import { seed, withSeed } from '../seed.ts'
 
 const minutes = Number(process.env['HOOKLOOM_SOAK_MINUTES'] ?? 1)
@@ -32,12 +33,13 @@ test.skipIf(!isLinux)(
   (context) =>
     withSeed(async () => {
       const mapping = { id: 'mapped', match: { path: 'mapped' }, transform: { module: 'stamp.ts' }, deliver: false }
+      const history = createHistory('soak')
       let gateway: Gateway = await startGateway({
         config: { hooks: { mappings: [mapping] } },
         files: toFiles(0),
       })
       const { dir } = gateway
-      const load = createLoad({ connections: 64, pickBelow: createDice(seed) })
+      const load = createLoad({ connections: 64, pickBelow: createDice(seed), history })
       const samples: Sample[] = []
       const begun = Date.now()
       const durationMs = minutes * 60_000
@@ -46,9 +48,11 @@ test.skipIf(!isLinux)(
         if (atMs >= done.saves * saveEveryMs) writeFiles(dir, toFiles(++done.saves))
         if (atMs < durationMs / 2 && atMs >= (done.kills + 1) * killEveryMs) {
           load.close()
-          await gateway.kill()
           done.kills += 1
-          gateway = await startGateway({ dir })
+          await history.during('kill', async () => {
+            await gateway.kill()
+            gateway = await startGateway({ dir })
+          })
         }
         if (atMs >= done.samples * sampleEveryMs) {
           done.samples += 1
@@ -63,7 +67,8 @@ test.skipIf(!isLinux)(
       draw(samples)
 
       expect(load.unexpected).toEqual([])
-      await expectEachOnce(dir, acknowledged)
+      await recordStored(history, { dir, ask: (run) => askRun(gateway.url, run) })
+      history.judge()
       expect(await gateway.stop()).toBe(0)
       expect(findDamage(dir)).toEqual([])
       const most = (name: keyof Sample) => Math.round(Math.max(...samples.map((sample) => sample[name])))
