@@ -4,6 +4,7 @@ import { relative } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 import type { TestModule } from 'vitest/node'
 import { describe } from './counts.ts'
+import { LongestFirst } from './longest-first.ts'
 
 /** These count memory, processor time, long tasks or the versions that go live, so nothing else may run. */
 const measured = ['cost', 'linear-cost', 'many', 'page', 'scroll', 'thousand'].map(
@@ -68,6 +69,7 @@ export default defineConfig({
     // in CI other processes can slow a test down. A defect fails each time, because CI fixes the seed of random cases
     retry: process.env['CI'] === undefined ? 0 : 2,
     reporters: ['default', { onTestRunEnd: printCounts }, { onTestRunEnd: printFlaky }],
+    sequence: { sequencer: LongestFirst },
     setupFiles: ['test/setup.ts'],
     // printed text is compared without colours, even where CI sets them
     env: { NO_COLOR: '1' },
