@@ -14,6 +14,8 @@ const longest = [
   'test/e2e/mail-files.test.ts',
   'test/e2e/status-nodes.test.ts',
   'test/e2e/event-server.test.ts',
+  'test/long/relay-kills.test.ts',
+  'test/long/event-server-kills.test.ts',
   'test/long/interleaved.test.ts',
 ]
 
