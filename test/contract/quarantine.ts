@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/id.ts'
 import type { SealedRequest } from '../../src/store/quarantine.ts'
+import { createRandom } from './interleaved.ts'
 import { newDelivery } from './stage.ts'
 import type { Stage } from './store.ts'
 
@@ -151,6 +152,42 @@ export function describeQuarantine(stage: () => Stage): void {
       await store.quarantine([], { ...wide, maxRequests: 5 })
       expect(await readKeptIds()).toEqual(toIds(known.slice(-5)))
     })
+
+    test.each([1, 2, 3])(
+      'whatever is stored, only the oldest requests of the largest shares are deleted, and not one too many, seed %i',
+      async (seed) => {
+        const random = createRandom(seed)
+        const pick = (count: number) => Math.floor(random() * count)
+        const requests = Array.from({ length: 300 }, () => {
+          const network = `10.${pick(2) * pick(90)}.0.0/24`
+          return buildSealedRequest({ hook: `hook${pick(3) * pick(2)}`, network, isKnown: pick(4) === 0 })
+        })
+        await stage().store.quarantine(requests, { ...wide, maxRequests: 60 })
+        const kept = new Set(await readKeptIds())
+        expect(kept.size).toBe(60)
+        const isOneShare = (one: SealedRequest) => (other: SealedRequest) =>
+          one.hook === other.hook && one.network === other.network && one.isKnown === other.isKnown
+        const shares = requests.map((request) => {
+          const { hook, isKnown } = request
+          const group = requests.filter(isOneShare(request))
+          const left = group.filter(({ requestId }) => kept.has(requestId))
+          expect(left).toEqual(group.slice(group.length - left.length))
+          return { hook, isKnown, left: left.length, isCut: left.length < group.length }
+        })
+        const areStrangersLeft = shares.some(({ isKnown, left }) => !isKnown && left > 0)
+        if (areStrangersLeft) expect(shares.filter(({ isKnown, isCut }) => isKnown && isCut)).toEqual([])
+        // those that were compared last
+        const compared = shares.filter(({ isKnown }) => isKnown !== areStrangersLeft)
+        const countLeft = (hook: string) =>
+          requests.filter((request) => request.hook === hook && kept.has(request.requestId)).length
+        for (const one of compared.filter(({ isCut }) => isCut)) {
+          for (const other of compared.filter(({ left }) => left > 0)) {
+            if (other.hook === one.hook) expect(one.left).toBeGreaterThanOrEqual(other.left - 1)
+            expect(countLeft(one.hook)).toBeGreaterThanOrEqual(countLeft(other.hook) - 1)
+          }
+        }
+      },
+    )
 
     test('the retention of deliveries deletes no sealed request', async () => {
       const { store, clock } = stage()
