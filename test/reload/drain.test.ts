@@ -1,3 +1,5 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { toJsonBody } from '../../src/core/model/body.ts'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../src/base/log.ts'
@@ -128,6 +130,7 @@ describe('parked deliveries of a module', () => {
       log: silentLog,
       rerunner: {
         resumePending: async () => {},
+        waitForRun: async () => {},
         async rerun(open) {
           ran.push(open.deliveryId)
           const state = await rerunner.rerun(open)
@@ -147,6 +150,30 @@ describe('parked deliveries of a module', () => {
     expect(await readMessages(store)).toEqual(['old 2', 'new 1', 'new 3', 'new 4'])
   })
 
+  test('a retry of a delivery that a drain runs at the moment runs it again, because the run may not have seen the repair', async () => {
+    const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
+    const { store, drain } = await createParked(stage, 1)
+    const [begun, mended, goOn] = ['begun', 'mended', 'go-on'].map((name) => join(stage.dir, name))
+    const code = `import { existsSync, writeFileSync } from 'node:fs'
+      export default async () => {
+        const isMended = existsSync(${JSON.stringify(mended)})
+        writeFileSync(${JSON.stringify(begun)}, '')
+        while (!existsSync(${JSON.stringify(goOn)})) await new Promise((resolve) => setTimeout(resolve, 5))
+        if (!isMended) throw new Error('not mended')
+        return { message: 'mended' }
+      }`
+    await stage.write({ 'x.ts': code })
+    await stage.live.reload()
+    const draining = drain.drain(['x.ts'])
+    await expect.poll(() => existsSync(begun ?? '')).toBe(true)
+    writeFileSync(mended ?? '', '')
+    const retrying = drain.retryParked({ hook: undefined, after: undefined })
+    setTimeout(() => writeFileSync(goOn ?? '', ''), 50)
+    expect(await draining).toEqual({ settled: 0, stillParked: 1 })
+    expect(await retrying).toMatchObject({ settled: 1, stillParked: 0 })
+    expect(await readMessages(store)).toEqual(['mended'])
+  })
+
   test('a drain that is stopped leaves the rest parked, and the next drain runs it', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 3)
@@ -157,6 +184,7 @@ describe('parked deliveries of a module', () => {
       ...parts,
       rerunner: {
         resumePending: async () => {},
+        waitForRun: async () => {},
         async rerun(open) {
           void first.stop()
           return rerunner.rerun(open)

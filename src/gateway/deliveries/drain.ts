@@ -13,7 +13,7 @@ import { walkWaiting } from './walk.ts'
 
 export type DrainParts = {
   readonly store: Pick<Store, 'openDeliveries' | 'counts' | 'countInState' | 'drop' | 'countParkedFor' | 'waitedFor'>
-  readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending' | 'waitForRun'>
   readonly generation: () => Generation
   /** With leases, only one gateway drains a module at a time, in order. Default: there is no other gateway. */
   readonly leases?: Pick<NamedLeases, 'take' | 'release'>

@@ -21,7 +21,7 @@ const maxPassMs = 5_000
 
 export function createParkedCalls(parts: {
   readonly store: Pick<Store, 'openDeliveries' | 'drop'>
-  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'waitForRun'>
   readonly isStopped: () => boolean
 }): ParkedCalls {
   const { store, rerunner, isStopped } = parts
@@ -51,6 +51,7 @@ export function createParkedCalls(parts: {
       let settled = 0
       let stillParked = 0
       const next = await walk(query, async (open) => {
+        await rerunner.waitForRun(open.deliveryId)
         const state = await rerunner.rerun(open)
         if (state === 'parked' || state === 'waiting') stillParked += 1
         else settled += 1

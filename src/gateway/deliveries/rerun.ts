@@ -5,6 +5,7 @@ import type { NamedLeases } from '../../store/named-leases.ts'
 import type { Store, Clock } from '../../store/store.ts'
 import { formatCommand } from '../../base/shell.ts'
 import { toBackoffMs } from '../../base/retry.ts'
+import { within } from '../../base/time.ts'
 import type { Delivery } from '../../core/model/delivery.ts'
 import type { Log } from '../../base/log.ts'
 import { type Decision, parkRefusal } from '../../core/mapping/decision.ts'
@@ -32,6 +33,8 @@ type RerunnerParts = {
 }
 
 const backoff = { firstMs: 200, capMs: 30_000 }
+/** A call of the operator waits no longer for the end of a run. */
+const maxWaitMs = 5_000
 
 export class Rerunner {
   readonly #parts: RerunnerParts
@@ -39,8 +42,8 @@ export class Rerunner {
   readonly #leases: NonNullable<RerunnerParts['leases']>
   /** Deliveries that only this gateway may run now. */
   readonly #claimed = new Set<string>()
-  /** Deliveries whose code runs now. */
-  readonly #running = new Set<string>()
+  /** Deliveries whose code runs now, each with the end of the run. */
+  readonly #running = new Map<string, Promise<void>>()
 
   constructor(parts: RerunnerParts) {
     this.#parts = parts
@@ -74,9 +77,28 @@ export class Rerunner {
 
   /** Runs a delivery through the current generation. Returns its new state, `already settled`, or `waiting` if it is still open. */
   async rerun(open: OpenDelivery): Promise<string> {
+    const { deliveryId } = open
+    return this.#running.has(deliveryId) ? 'waiting' : this.#track(deliveryId, this.#rerunFree(open))
+  }
+
+  /**
+   * Waits for the end of a run of this delivery, at most some seconds. A call of the operator does so first: what was repaired before the call may be newer than
+   * what the run has seen.
+   */
+  async waitForRun(deliveryId: string): Promise<void> {
+    const run = this.#running.get(deliveryId)
+    if (run !== undefined) await within(maxWaitMs, run)
+  }
+
+  async #track<Result>(deliveryId: string, running: Promise<Result>): Promise<Result> {
+    if (this.#running.has(deliveryId)) return running
+    const forget = () => void this.#running.delete(deliveryId)
+    this.#running.set(deliveryId, running.then(forget, forget))
+    return running
+  }
+
+  async #rerunFree(open: OpenDelivery): Promise<string> {
     const { deliveryId: id } = open
-    if (this.#running.has(id)) return 'waiting'
-    this.#running.add(id)
     try {
       if (!this.#claimed.has(id)) await this.claim([id])
       // another gateway runs it
@@ -91,7 +113,6 @@ export class Rerunner {
       this.#parts.log.error({ err: error, deliveryId: id }, 'a waiting delivery cannot be read; it stays in its state')
       return 'waiting'
     } finally {
-      this.#running.delete(id)
       await this.release([id])
     }
   }
@@ -147,15 +168,21 @@ export class Rerunner {
   }
 
   /** Settles a delivery that is already stored. Never rejects: if the outcome cannot be stored, the delivery keeps its state. */
-  async settleLate(
+  settleLate(
     deciding: Promise<Decision>,
     delivery: Delivery,
     generation: Generation,
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
+    return this.#track(delivery.id, this.#settle(deciding, { delivery, generation, before }))
+  }
+
+  async #settle(
+    deciding: Promise<Decision>,
+    { delivery, generation, before }: Pick<Deciding, 'delivery' | 'generation'> & { before: 'pending' | 'parked' },
+  ): Promise<string> {
     const { store, settler, newId, log } = this.#parts
     const release = this.#parts.acquire(generation)
-    this.#running.add(delivery.id)
     try {
       const decision = await deciding
       const parts = await storeParts(parkRefusal(decision), delivery, {
@@ -179,7 +206,6 @@ export class Rerunner {
       )
       return 'waiting'
     } finally {
-      this.#running.delete(delivery.id)
       release()
       await this.release([delivery.id])
     }

@@ -181,8 +181,12 @@ async function retryDelivery(
   record: DeliveryRecord,
 ): Promise<RetriedFields> {
   const { deliveryId } = record
-  const [open] = await store.openDeliveries({ id: deliveryId, limit: 1 })
-  if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
+  const find = async () => (await store.openDeliveries({ id: deliveryId, limit: 1 }))[0]
+  if ((await find()) !== undefined) {
+    await rerunner.waitForRun(deliveryId)
+    const open = await find()
+    return { deliveryId, state: open === undefined ? 'already settled' : await rerunner.rerun(open), jobs: [] }
+  }
   const jobs: string[] = []
   for (const job of record.jobs) if (job.state === 'dead' && (await store.requeue(job.id))) jobs.push(job.id)
   const tried = await store.tryNow(deliveryId)

@@ -66,7 +66,7 @@ export type ApiParts = {
   /** The base URL of the hooks; undefined before their port listens. */
   readonly hooksUrl: () => string | undefined
   readonly refusals: Refusals
-  readonly rerunner: Pick<Rerunner, 'rerun'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'waitForRun'>
   readonly newId: () => string
   readonly clock: Clock
   /** Called when a job may run again. */

@@ -37,6 +37,7 @@ function createStage(
     log: { ...silentLog, info: onInfo },
     rerunner: {
       resumePending: async () => {},
+      waitForRun: async () => {},
       async rerun(open) {
         ran.push(open.deliveryId)
         await store.settle(open.deliveryId, parked({ generation: generation.id, waitsFor: open.waitsFor }))
